@@ -76,9 +76,9 @@ fuzz: tools
 		done; \
 	done
 
-## test-grpc: gRPC over vmmc/stream, which only this test needs: it downloads gRPC
+## test-grpc: gRPC over comm/vmmc/stream, which only this test needs: it downloads gRPC
 test-grpc: tools
-	cd vmmc/stream/testdata/grpc && \
+	cd comm/vmmc/stream/testdata/grpc && \
 		for try in 1 2 3; do $(GO) list -mod=mod -deps -test . >/dev/null && break || sleep 10; done && \
 		$(GO) test -mod=mod -count=1 -timeout 5m .
 
@@ -91,7 +91,7 @@ lint: tools
 
 ## soak: fifteen minutes of random maps, unmaps, faults in every call and limits under the registration cache
 soak: tools
-	PINWHEEL_SOAK=10m $(GO) test -count=1 -run Soak -timeout 30m -v ./regcache ./bench/ctable
+	PINWHEEL_SOAK=10m $(GO) test -count=1 -run Soak -timeout 30m -v ./regcache ./lab/bench/ctable
 
 NODE_KILLS ?= 10000
 
@@ -103,7 +103,7 @@ VMMC_CYCLES ?= 100000
 
 ## soak-vmmc: export, import and unexport VMMC_CYCLES=100000 times on each transport; nothing may be left
 soak-vmmc: softverbs
-	PINWHEEL_VMMC_CYCLES=$(VMMC_CYCLES) $(SOFTVERBS_GO_TEST) -run Soak -timeout 120m -v ./vmmc
+	PINWHEEL_VMMC_CYCLES=$(VMMC_CYCLES) $(SOFTVERBS_GO_TEST) -run Soak -timeout 120m -v ./comm/vmmc
 
 ## test-faults: 100,000 Managers with a fault each, or PINWHEEL_FAULTS, and 1,000 over io_uring, or PINWHEEL_FAULTS_URING
 test-faults: tools
@@ -112,16 +112,16 @@ test-faults: tools
 
 ## test-sanitize: the C side of the cache, the C API and the preload library under ThreadSanitizer and AddressSanitizer
 test-sanitize: tools
-	CGO_CFLAGS="-g -O1 -fsanitize=thread" CGO_LDFLAGS=-fsanitize=thread $(GO) test -timeout 30m ./bench/ctable
-	$(GO) test -timeout 30m -asan ./bench/ctable
+	CGO_CFLAGS="-g -O1 -fsanitize=thread" CGO_LDFLAGS=-fsanitize=thread $(GO) test -timeout 30m ./lab/bench/ctable
+	$(GO) test -timeout 30m -asan ./lab/bench/ctable
 	PINWHEEL_SANITIZE=y $(GO) test -timeout 30m -count=1 -run Sanitizers ./mpishim
 
 ## bench-peers: our cache, in Go and C, beside UCX's in one run; writes out/bench-peers.jsonl
 bench-peers: tools
 	mkdir -p $(OUT)
-	bench/peers/run.sh
+	lab/bench/peers/run.sh
 
-## bench-vmmc: latency, bandwidth and processor time of vmmc, vmmc/stream and vmmc/rpc, beside sockets and net/rpc; writes out/bench-vmmc.txt
+## bench-vmmc: latency, bandwidth and processor time of vmmc, comm/vmmc/stream and comm/vmmc/rpc, beside sockets and net/rpc; writes out/bench-vmmc.txt
 bench-vmmc: build
 	mkdir -p $(OUT)
 	bin/pinwheel bench vmmc --rounds 5 --time 500ms --claims | tee $(OUT)/bench-vmmc.txt
@@ -227,14 +227,14 @@ clean:
 	rm -rf bin $(OUT)
 
 include packaging/packaging.mk
-include testbed/packages.mk
+include lab/testbed/packages.mk
 include docs/site/site.mk
-include testbed/testbed.mk
-include testbed/arm64.mk
-include testbed/softverbs/softverbs.mk
-include testbed/live/live.mk
-include bench/stale/stale.mk
-include bench/live/live.mk
-include bench/files/files.mk
-include bench/prepare/prepare.mk
+include lab/testbed/testbed.mk
+include lab/testbed/arm64.mk
+include lab/testbed/softverbs/softverbs.mk
+include lab/testbed/live/live.mk
+include lab/bench/stale/stale.mk
+include lab/bench/live/live.mk
+include lab/bench/files/files.mk
+include lab/bench/prepare/prepare.mk
 include mpishim/mpishim.mk

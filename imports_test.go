@@ -157,6 +157,24 @@ func TestPartsOfTheEngineDoNotKnowEachOther(t *testing.T) {
 	}
 }
 
+// There are three roofs: what serves MPI programs and transports, communication over it (comm), and the laboratory (lab).
+// What ships knows no laboratory, and what registers memory knows no communication. Commands join them.
+func TestRoofsStandOnEachOther(t *testing.T) {
+	under := func(pkg string, roofs ...string) bool {
+		return slices.ContainsFunc(roofs, func(r string) bool { return pkg == r || strings.HasPrefix(pkg, r+"/") })
+	}
+	for pkg, imported := range importsOf(t) {
+		for _, i := range imported {
+			if under(i, "lab") && !under(pkg, "lab", "cmd/nasreplay") {
+				t.Errorf("%q imports %q, of the laboratory", pkg, i)
+			}
+			if under(i, "comm") && !under(pkg, "comm", "lab", "cmd", "internal/tools", "mpishim/vmmc") {
+				t.Errorf("%q imports %q, of communication", pkg, i)
+			}
+		}
+	}
+}
+
 // What decides reads no clock, starts nothing and asks no system. So its drivers can run it in any time, and those that
 // have no helper thread need nothing of one.
 func TestScheduleIsPure(t *testing.T) {
@@ -174,13 +192,13 @@ func TestScheduleIsPure(t *testing.T) {
 			t.Errorf("schedule imports %s", i)
 		}
 	}
-	deps := list("-deps", "./vmmc/internal/lease")
+	deps := list("-deps", "./comm/vmmc/internal/lease")
 	if !slices.Contains(deps, module+"/schedule") {
 		t.Fatalf("%d packages, and schedule is none of them", len(deps))
 	}
 	for _, not := range []string{"helper", "placement", "internal/node", "internal/cgroup", "internal/cpulist"} {
 		if slices.Contains(deps, module+"/"+not) {
-			t.Errorf("vmmc/internal/lease links %s", not)
+			t.Errorf("comm/vmmc/internal/lease links %s", not)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"pinwheel/replay"
+	"pinwheel/lab/replay"
 	"pinwheel/trace"
 	"pinwheel/trace/summary"
 )

@@ -13,9 +13,9 @@ SHIM_CFLAGS := -O2 -g -std=gnu11 -fPIC -fvisibility=hidden -fno-omit-frame-point
 # The tests that run them compile sessions.c and planned.c, which are MPI-4 and which Debian's Open MPI lacks, and
 # languages* and recorded*, one program each in several files.
 MPI_SEPARATE := %/unloaded.c %/sessions.c %/planned.c %/languages.f90 %/languages_ends.c \
-	$(wildcard mpishim/testing/programs/recorded*.c)
-MPI_SRC := $(filter-out $(MPI_SEPARATE),$(wildcard mpishim/testing/programs/*.c mpishim/testing/programs/*.cc mpishim/testing/programs/*.f90))
-MPI_PROGRAMS := $(patsubst mpishim/testing/programs/%,$(SHIM_OUT)/tests/%,$(basename $(MPI_SRC)))
+	$(wildcard lab/testbed/programs/recorded*.c)
+MPI_SRC := $(filter-out $(MPI_SEPARATE),$(wildcard lab/testbed/programs/*.c lab/testbed/programs/*.cc lab/testbed/programs/*.f90))
+MPI_PROGRAMS := $(patsubst lab/testbed/programs/%,$(SHIM_OUT)/tests/%,$(basename $(MPI_SRC)))
 
 .PHONY: shim mpi-programs
 
@@ -41,15 +41,15 @@ $(SHIM_LIB)/libpinwheel-go.so:
 ## mpi-programs: build the MPI test programs (C, C++, Fortran)
 mpi-programs: $(MPI_PROGRAMS)
 
-$(SHIM_OUT)/tests/%: mpishim/testing/programs/%.c $(wildcard mpishim/testing/programs/*.h)
+$(SHIM_OUT)/tests/%: lab/testbed/programs/%.c $(wildcard lab/testbed/programs/*.h)
 	@mkdir -p $(@D)
 	mpicc -O2 -g -fno-omit-frame-pointer -Wall -Wextra -o $@ $<
 
-$(SHIM_OUT)/tests/%: mpishim/testing/programs/%.cc $(wildcard mpishim/testing/programs/*.h)
+$(SHIM_OUT)/tests/%: lab/testbed/programs/%.cc $(wildcard lab/testbed/programs/*.h)
 	@mkdir -p $(@D)
 	mpicxx -DOMPI_SKIP_MPICXX -O2 -g -fno-omit-frame-pointer -Wall -Wextra -o $@ $<
 
-$(SHIM_OUT)/tests/%: mpishim/testing/programs/%.f90
+$(SHIM_OUT)/tests/%: lab/testbed/programs/%.f90
 	@mkdir -p $(@D)
 	mpifort -O2 -g -fno-omit-frame-pointer -Wall -J$(@D) -o $@ $<
 
@@ -65,11 +65,9 @@ TEST_MPI_POLICIES ?= pinwheel paper leave-pinned on-demand disabled
 TEST_MPI_PROGRAMS ?= halo wavefront transpose ring_f08 alltoallv derived renewed persistent collectives vectors neighbours matched onesided exchange_f08 threads
 
 SOAK_LAUNCHES ?= 1000
-BENCH_MPI_ROUNDS ?= 5
-BENCH_MPI_REPORT := $(SHIM_OUT)/bench-mpi.txt
 STANDIN := $(SHIM_OUT)/standin
 
-.PHONY: standin bench-path bench-latency bench-mpi soak-mpi
+.PHONY: standin bench-path bench-latency soak-mpi
 
 # The stand-ins and the libraries in one directory.
 standin: shim
@@ -96,26 +94,11 @@ bench-helper: standin
 
 ## bench-latency: the share of the path in an exchange of 17 KB over shared memory (a minute)
 bench-latency: shim mpi-programs
-	mpishim/testing/programs/latency.sh "$(CURDIR)/$(SHIM_LIB)" "$(CURDIR)/$(SHIM_OUT)/tests" 9 | tee $(SHIM_OUT)/bench-latency.txt
-
-## bench-mpi: pinned memory and exchange time on Soft-RoCE against libfabric's cache and none (some minutes)
-bench-mpi: shim mpi-programs
-	testbed/run.sh -c 4 -t 3600 mpishim/testing/programs/bench.sh "$(CURDIR)/$(SHIM_LIB)" "$(CURDIR)/$(SHIM_OUT)/tests" $(BENCH_MPI_ROUNDS) | tee $(BENCH_MPI_REPORT)
+	lab/testbed/programs/latency.sh "$(CURDIR)/$(SHIM_LIB)" "$(CURDIR)/$(SHIM_OUT)/tests" 9 | tee $(SHIM_OUT)/bench-latency.txt
 
 NPB ?=
-BENCH_NAS_ROUNDS ?= 3
-BENCH_NAS_MODES ?= libfabric none pinwheel
-BENCH_NAS_PROGRAMS ?= ft.A is.A mg.A
-BENCH_NAS_REPORT := $(SHIM_OUT)/bench-nas.txt
 
-.PHONY: bench-nas bench-record
-
-# Eight processors: four ranks that poll, and four idle ones for their helpers.
-## bench-nas: pinned memory and run time of NPB 3.4 on Soft-RoCE; NPB=DIR has ft.A.x, is.A.x, mg.A.x (an hour; see BENCH_NAS_* in mpishim.mk)
-bench-nas: shim
-	@[ -n "$(NPB)" ] || { echo "bench-nas: give NPB=DIR, the bin directory of NPB 3.4-MPI, which is not part of Pinwheel"; exit 1; }
-	testbed/run.sh -c 8 -t 14400 mpishim/testing/programs/nas.sh "$(CURDIR)/$(SHIM_LIB)" $(abspath $(NPB)) $(BENCH_NAS_ROUNDS) \
-		"$(BENCH_NAS_MODES)" $(BENCH_NAS_PROGRAMS) | tee $(BENCH_NAS_REPORT)
+.PHONY: bench-record
 
 BENCH_RECORD_PROGRAMS ?= ft.B mg.B is.C
 
@@ -123,10 +106,10 @@ BENCH_RECORD_PROGRAMS ?= ft.B mg.B is.C
 bench-record: shim
 	@[ -n "$(NPB)" ] || { echo "bench-record: give NPB=DIR, the bin directory of NPB 3.4-MPI, which is not part of Pinwheel"; exit 1; }
 	@mkdir -p $(SHIM_OUT)
-	mpishim/testing/programs/record.sh "$(CURDIR)/$(SHIM_LIB)" $(abspath $(NPB)) 5 $(BENCH_RECORD_PROGRAMS) | tee $(SHIM_OUT)/bench-record.txt
+	lab/testbed/programs/record.sh "$(CURDIR)/$(SHIM_LIB)" $(abspath $(NPB)) 5 $(BENCH_RECORD_PROGRAMS) | tee $(SHIM_OUT)/bench-record.txt
 
 ## soak-mpi: many launches of programs that end in every way; exit codes must be those without us (SOAK_LAUNCHES=1000)
 soak-mpi: standin mpi-programs
-	mpishim/testing/programs/soak.sh "$(CURDIR)/$(STANDIN)" "$(CURDIR)/$(SHIM_OUT)/tests" $(SOAK_LAUNCHES)
+	lab/testbed/programs/soak.sh "$(CURDIR)/$(STANDIN)" "$(CURDIR)/$(SHIM_OUT)/tests" $(SOAK_LAUNCHES)
 
 include mpishim/api/api.mk

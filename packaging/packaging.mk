@@ -49,7 +49,7 @@ install-modules:
 
 ## test-modules: MPI jobs after "module load pinwheel", on the software RDMA device, with environment-modules and with Lmod
 test-modules: build softverbs
-	testbed/packages/modules.sh
+	lab/testbed/packages/modules.sh
 
 ## deb: Debian packages of the tarball, without an error or a warning of lintian, into out/deb
 deb: dist
@@ -60,7 +60,7 @@ deb: dist
 ## test-deb: those packages installed in a clean Debian, used for an MPI job on the software RDMA device, and removed (as root)
 test-deb: deb softverbs
 	@$(call need,mmdebstrap,make install-packaging (as root))
-	testbed/packages/deb.sh $(OUT)/deb
+	lab/testbed/packages/deb.sh $(OUT)/deb
 
 ## rpm: RPM packages of the tarball, without an error or a warning of rpmlint, into out/rpm
 rpm: dist

@@ -56,7 +56,7 @@
 // failures. A driver on the processor of its rank tells the Decider what it has spent. Placement and workers are in package
 // helper.
 //
-// vmmc/internal/lease has leases instead of registrations, and neither DQ nor sleeps. It asks its Scheduler itself.
+// comm/vmmc/internal/lease has leases instead of registrations, and neither DQ nor sleeps. It asks its Scheduler itself.
 //
 // Each Register and each Deregister has one Done, also if it failed. A driver may ask for several Deregisters before it
 // carries out the first. The Done of a Register comes before the following Next, unless a worker has the action:

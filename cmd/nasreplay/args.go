@@ -6,9 +6,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/settings"
-	"pinwheel/replay"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay"
 	"pinwheel/trace"
 )
 

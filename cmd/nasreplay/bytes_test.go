@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"pinwheel/internal/command/argstest"
+	"pinwheel/internal/tools/command/argstest"
 )
 
 func TestArgumentsKeepTheirBytes(t *testing.T) { argstest.KeepBytes(t, spec()) }

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/command"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/calibrate"

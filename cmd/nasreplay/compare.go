@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"pinwheel/internal/command"
-	"pinwheel/replay"
-	"pinwheel/replay/realtime"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay"
+	"pinwheel/lab/replay/realtime"
 	"pinwheel/trace"
 	"pinwheel/verbs"
 )

@@ -5,8 +5,8 @@ import (
 	"io/fs"
 	"strings"
 
-	"pinwheel/internal/command"
-	"pinwheel/replay/report"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay/report"
 	"pinwheel/results/calibration"
 	"pinwheel/verbs/calibrate"
 )

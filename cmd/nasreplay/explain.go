@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"pinwheel/internal/command"
+	"pinwheel/internal/chart"
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay"
+	"pinwheel/lab/replay/explain"
+	"pinwheel/lab/replay/report"
 	"pinwheel/mem"
-	"pinwheel/replay"
-	"pinwheel/replay/chart"
-	"pinwheel/replay/explain"
-	"pinwheel/replay/report"
 	"pinwheel/trace"
 )
 

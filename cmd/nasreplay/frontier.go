@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/command"
 	"pinwheel/internal/version"
-	"pinwheel/replay/report"
+	"pinwheel/lab/replay/report"
 	"pinwheel/trace"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"pinwheel/replay"
-	"pinwheel/replay/report"
+	"pinwheel/lab/replay"
+	"pinwheel/lab/replay/report"
 )
 
 func TestFrontierIsACurveBetweenPoints(t *testing.T) {

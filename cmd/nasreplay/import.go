@@ -3,8 +3,8 @@ package main
 import (
 	"os"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/command"
 	"pinwheel/mem"
 	"pinwheel/trace"
 )

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"pinwheel/internal/command"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay/report"
 	"pinwheel/mem"
-	"pinwheel/replay/report"
 	"pinwheel/trace"
 	"pinwheel/trace/summary"
 )

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"sync"
 
-	"pinwheel/internal/command"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay"
 	"pinwheel/mem"
 	"pinwheel/predictor"
 	"pinwheel/profile"
-	"pinwheel/replay"
 	"pinwheel/trace"
 )
 

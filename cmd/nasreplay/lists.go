@@ -6,7 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"pinwheel/internal/command"
+	"pinwheel/internal/tools/command"
 )
 
 // numbers is a list as command.Names is.

@@ -3,7 +3,7 @@
 //
 // It holds no logic of its own: traces are read by package trace, replayed by
 // package replay, costs measured by package verbs/calibrate, figures and
-// reports made by package replay/report. See nasreplay --help, or nasreplay.1,
+// reports made by package lab/replay/report. See nasreplay --help, or nasreplay.1,
 // which is made from the same declarations.
 //
 // Exit status: 0 if all went well, 1 if a trace or a replay failed (the
@@ -17,10 +17,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"pinwheel/internal/command"
-	"pinwheel/internal/manpage"
-	"pinwheel/replay"
-	"pinwheel/replay/report"
+	"pinwheel/internal/tools/command"
+	"pinwheel/internal/tools/manpage"
+	"pinwheel/lab/replay"
+	"pinwheel/lab/replay/report"
 	"pinwheel/results/calibration"
 )
 

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"pinwheel/internal/command"
+	"pinwheel/internal/tools/command"
 	"pinwheel/trace"
 )
 

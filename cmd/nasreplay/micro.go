@@ -6,9 +6,9 @@ import (
 	"io"
 	"path/filepath"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/outfile"
-	"pinwheel/replay/micro"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay/micro"
 	"pinwheel/schedule"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"pinwheel/internal/command"
-	"pinwheel/replay"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay"
 	"pinwheel/trace"
 )
 

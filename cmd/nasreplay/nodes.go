@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/command"
 	"pinwheel/internal/version"
-	"pinwheel/replay/report"
+	"pinwheel/lab/replay/report"
 )
 
 type nodesCmd struct {

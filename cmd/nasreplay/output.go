@@ -11,8 +11,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/command"
 )
 
 // format are the flags of every command that prints results.

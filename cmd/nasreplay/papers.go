@@ -5,8 +5,8 @@ import (
 	"io"
 	"path/filepath"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/command"
 	"pinwheel/results/papers"
 )
 

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"pinwheel/internal/command"
+	"pinwheel/internal/chart"
 	"pinwheel/internal/outfile"
-	"pinwheel/replay"
-	"pinwheel/replay/chart"
-	"pinwheel/replay/report"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay"
+	"pinwheel/lab/replay/report"
 	"pinwheel/trace"
 )
 

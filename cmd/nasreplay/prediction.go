@@ -10,11 +10,11 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/command"
 	"pinwheel/internal/version"
-	"pinwheel/replay/report"
+	"pinwheel/lab/replay/report"
 )
 
 type predictionCmd struct {

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"pinwheel/internal/settings"
+	"pinwheel/lab/replay"
 	"pinwheel/mem"
-	"pinwheel/replay"
 	"pinwheel/trace"
 )
 

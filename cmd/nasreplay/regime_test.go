@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"pinwheel/replay"
-	"pinwheel/replay/replaytest"
+	"pinwheel/lab/replay"
+	"pinwheel/lab/replay/replaytest"
 	"pinwheel/trace"
 )
 

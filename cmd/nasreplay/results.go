@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"time"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/command"
 	"pinwheel/internal/version"
-	"pinwheel/replay/report"
+	"pinwheel/lab/replay/report"
 )
 
 type resultsCmd struct {

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strconv"
 
-	"pinwheel/internal/command"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay"
+	"pinwheel/lab/replay/report"
 	"pinwheel/mem"
-	"pinwheel/replay"
-	"pinwheel/replay/report"
 )
 
 // printResults prints the results of one trace as a table for people. What

@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"pinwheel/internal/command"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay"
+	"pinwheel/lab/replay/report"
+	"pinwheel/lab/replay/scale"
 	"pinwheel/mem"
-	"pinwheel/replay"
-	"pinwheel/replay/report"
-	"pinwheel/replay/scale"
 	"pinwheel/trace"
 )
 

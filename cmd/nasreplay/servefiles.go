@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"pinwheel/files/report"
-	"pinwheel/internal/command"
+	"pinwheel/comm/files/report"
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/command"
 )
 
 type filesCmd struct {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"pinwheel/internal/command"
-	"pinwheel/replay/report"
+	"pinwheel/internal/tools/command"
+	"pinwheel/lab/replay/report"
 )
 
 type sharesCmd struct {

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/commandtest"
 	"pinwheel/trace"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command"
 	"pinwheel/verbs/verbstest"
 )
 

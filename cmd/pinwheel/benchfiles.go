@@ -5,9 +5,9 @@ import (
 	"errors"
 	"os"
 
-	"pinwheel/internal/command"
-	"pinwheel/internal/filesbench"
+	"pinwheel/comm/files/filesbench"
 	"pinwheel/internal/signals"
+	"pinwheel/internal/tools/command"
 )
 
 type benchFilesCmd struct {

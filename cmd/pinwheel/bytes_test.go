@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"pinwheel/internal/command/argstest"
-	"pinwheel/internal/launch/launchtest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/argstest"
+	"pinwheel/internal/tools/launch/launchtest"
 )
 
 func TestArgumentsKeepTheirBytes(t *testing.T) { argstest.KeepBytes(t, spec()) }

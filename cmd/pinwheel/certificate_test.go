@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"pinwheel/internal/peer/peertest"
+	"pinwheel/comm/peer/peertest"
 	"pinwheel/internal/testwait"
 )
 

@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"os/exec"
 
-	"pinwheel/internal/command"
-	"pinwheel/internal/compare"
-	"pinwheel/internal/launch"
 	"pinwheel/internal/machine"
 	"pinwheel/internal/settings"
 	"pinwheel/internal/signals"
+	"pinwheel/internal/tools/command"
+	"pinwheel/internal/tools/compare"
+	"pinwheel/internal/tools/launch"
 	"pinwheel/internal/version"
 )
 

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"pinwheel/internal/command"
-	"pinwheel/internal/doctor"
+	"pinwheel/internal/tools/command"
+	"pinwheel/internal/tools/doctor"
 )
 
 type doctorCmd struct {

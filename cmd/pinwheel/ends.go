@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"pinwheel/files/transfer"
-	"pinwheel/internal/command"
+	"pinwheel/comm/files/transfer"
+	"pinwheel/internal/tools/command"
 )
 
 // standard is what stands for standard input and output, as for other programs.

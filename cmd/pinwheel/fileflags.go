@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"pinwheel/files"
-	"pinwheel/internal/command"
-	"pinwheel/internal/peer"
+	"pinwheel/comm/files"
+	"pinwheel/comm/peer"
+	"pinwheel/comm/vmmc"
+	"pinwheel/internal/tools/command"
 	"pinwheel/verbs"
 	"pinwheel/verbs/rdma"
-	"pinwheel/vmmc"
 )
 
 // endFlags say who one end of a transfer of files is, and whom it talks to.

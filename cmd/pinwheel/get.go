@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"pinwheel/files"
-	"pinwheel/files/transfer"
-	"pinwheel/internal/command"
+	"pinwheel/comm/files"
+	"pinwheel/comm/files/transfer"
 	"pinwheel/internal/printable"
 	"pinwheel/internal/signals"
+	"pinwheel/internal/tools/command"
 	"pinwheel/mem"
 )
 

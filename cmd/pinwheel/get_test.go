@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/commandtest"
 	"pinwheel/verbs/rdma"
 )
 

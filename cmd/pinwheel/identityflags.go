@@ -1,8 +1,8 @@
 package main
 
 import (
-	"pinwheel/internal/command"
-	"pinwheel/internal/peer"
+	"pinwheel/comm/peer"
+	"pinwheel/internal/tools/command"
 )
 
 // identityFlags say what proves to others who this one is.

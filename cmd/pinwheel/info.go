@@ -3,9 +3,9 @@ package main
 import (
 	"os"
 
-	"pinwheel/internal/command"
-	"pinwheel/internal/doctor"
 	"pinwheel/internal/settings"
+	"pinwheel/internal/tools/command"
+	"pinwheel/internal/tools/doctor"
 )
 
 type infoCmd struct {

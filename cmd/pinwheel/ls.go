@@ -8,11 +8,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"pinwheel/files"
-	"pinwheel/files/transfer"
-	"pinwheel/internal/command"
+	"pinwheel/comm/files"
+	"pinwheel/comm/files/transfer"
 	"pinwheel/internal/printable"
 	"pinwheel/internal/signals"
+	"pinwheel/internal/tools/command"
 )
 
 type lsCmd struct {

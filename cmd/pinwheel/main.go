@@ -2,10 +2,10 @@
 // says what Pinwheel can do on a machine.
 //
 // It holds no logic of its own: commands are rewritten by package
-// internal/launch, traces collected by internal/record, ranks watched by internal/top
-// and internal/metrics, processes brought together by vmmc/broker, machines examined by
-// internal/doctor and measured by internal/vmmcbench, files served by package files and copied by
-// files/transfer, settings listed by internal/settings. See pinwheel --help, or pinwheel.1, which is made
+// internal/tools/launch, traces collected by internal/tools/record, ranks watched by internal/tools/top
+// and internal/tools/metrics, processes brought together by comm/vmmc/broker, machines examined by
+// internal/tools/doctor and measured by comm/vmmc/vmmcbench, files served by package files and copied by
+// comm/files/transfer, settings listed by internal/settings. See pinwheel --help, or pinwheel.1, which is made
 // from the same declarations.
 //
 // Exit status: that of the program for run and record; else 0 if all went
@@ -18,8 +18,8 @@ package main
 import (
 	"github.com/alecthomas/kong"
 
-	"pinwheel/internal/command"
-	"pinwheel/internal/manpage"
+	"pinwheel/internal/tools/command"
+	"pinwheel/internal/tools/manpage"
 )
 
 const (

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/command/commandtest"
-	"pinwheel/internal/launch/launchtest"
 	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/commandtest"
+	"pinwheel/internal/tools/launch/launchtest"
 )
 
 // binary is the built command; TestMain builds it.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"pinwheel/internal/command"
-	"pinwheel/internal/metrics"
-	"pinwheel/internal/monitor"
 	"pinwheel/internal/signals"
+	"pinwheel/internal/tools/command"
+	"pinwheel/internal/tools/metrics"
+	"pinwheel/internal/tools/monitor"
 )
 
 type metricsCmd struct {

@@ -8,10 +8,10 @@ import (
 	"os"
 	"time"
 
-	"pinwheel/internal/command"
+	"pinwheel/comm/vmmc"
+	"pinwheel/comm/vmmc/broker"
 	"pinwheel/internal/signals"
-	"pinwheel/vmmc"
-	"pinwheel/vmmc/broker"
+	"pinwheel/internal/tools/command"
 )
 
 type nodeCmd struct {

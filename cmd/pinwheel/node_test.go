@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/command/commandtest"
+	"pinwheel/comm/vmmc"
+	"pinwheel/comm/vmmc/broker"
 	"pinwheel/internal/testwait"
-	"pinwheel/vmmc"
-	"pinwheel/vmmc/broker"
+	"pinwheel/internal/tools/command/commandtest"
 )
 
 // runtimeDir makes a directory of the test the runtime directory.

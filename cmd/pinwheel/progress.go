@@ -7,9 +7,9 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"pinwheel/files/transfer"
-	"pinwheel/internal/command"
+	"pinwheel/comm/files/transfer"
 	"pinwheel/internal/printable"
+	"pinwheel/internal/tools/command"
 )
 
 // newBar is a bar that a terminal shows until it is finished.

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 
-	"pinwheel/internal/command"
-	"pinwheel/internal/proxy"
+	"pinwheel/comm/proxy"
 	"pinwheel/internal/signals"
+	"pinwheel/internal/tools/command"
 )
 
 type proxyCmd struct {

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/commandtest"
 )
 
 // An unmodified client reaches an unmodified server through two proxies.

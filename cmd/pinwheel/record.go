@@ -5,9 +5,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"pinwheel/internal/command"
-	"pinwheel/internal/launch"
-	"pinwheel/internal/record"
+	"pinwheel/internal/tools/command"
+	"pinwheel/internal/tools/launch"
+	"pinwheel/internal/tools/record"
 )
 
 type recordCmd struct {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"pinwheel/internal/launch/launchtest"
+	"pinwheel/internal/tools/launch/launchtest"
 	"pinwheel/trace"
 )
 

@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"pinwheel/internal/command"
-	"pinwheel/internal/jobreport"
-	"pinwheel/internal/launch"
 	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/command"
+	"pinwheel/internal/tools/jobreport"
+	"pinwheel/internal/tools/launch"
 )
 
 type reportCmd struct {

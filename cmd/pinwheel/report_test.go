@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/launch/launchtest"
 	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/launch/launchtest"
 )
 
 func TestOneReportOfAllRanksAfterTheJob(t *testing.T) {

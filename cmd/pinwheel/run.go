@@ -10,11 +10,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"pinwheel/internal/command"
-	"pinwheel/internal/jobreport"
-	"pinwheel/internal/launch"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/settings"
+	"pinwheel/internal/tools/command"
+	"pinwheel/internal/tools/jobreport"
+	"pinwheel/internal/tools/launch"
 )
 
 // job are the options of the commands that start a program.

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/command/commandtest"
-	"pinwheel/internal/launch/launchtest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/commandtest"
+	"pinwheel/internal/tools/launch/launchtest"
 )
 
 func TestOnlyTheProgramIsPreloadedUnderEveryLauncher(t *testing.T) {

@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 
-	"pinwheel/files"
-	"pinwheel/files/pipe"
-	"pinwheel/internal/command"
-	"pinwheel/internal/peer"
+	"pinwheel/comm/files"
+	"pinwheel/comm/files/pipe"
+	"pinwheel/comm/peer"
+	"pinwheel/comm/vmmc"
 	"pinwheel/internal/signals"
-	"pinwheel/vmmc"
+	"pinwheel/internal/tools/command"
 )
 
 type serveCmd struct {

@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
-	"pinwheel/files"
-	"pinwheel/internal/command"
+	"pinwheel/comm/files"
+	"pinwheel/internal/tools/command"
 )
 
 func TestBudgetBoundsWhatClientsSend(t *testing.T) {

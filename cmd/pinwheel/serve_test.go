@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/commandtest"
 	"pinwheel/verbs/rdma"
 )
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"syscall"
 
-	"pinwheel/files"
-	"pinwheel/files/transfer"
-	"pinwheel/vmmc"
+	"pinwheel/comm/files"
+	"pinwheel/comm/files/transfer"
+	"pinwheel/comm/vmmc"
 )
 
 // asTyped is an address of vmmc as it stands on a command line.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"pinwheel/files"
+	"pinwheel/comm/files"
 )
 
 // An error of a lost connection says what is of use, and of no socket. It loses nothing that was joined to it.

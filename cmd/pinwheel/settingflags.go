@@ -8,8 +8,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/settings"
+	"pinwheel/internal/tools/command"
 )
 
 const settingsGroup = "settings"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"pinwheel/internal/launch/launchtest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/launch/launchtest"
 )
 
 // What a modulefile puts into PATH starts this program, which starts the launcher behind it, and not itself again.

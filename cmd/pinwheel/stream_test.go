@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/commandtest"
 )
 
 // - is standard input and output, as for other programs, and ./- is a file.

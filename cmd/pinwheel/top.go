@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/term"
 
-	"pinwheel/internal/command"
-	"pinwheel/internal/monitor"
 	"pinwheel/internal/signals"
-	"pinwheel/internal/top"
+	"pinwheel/internal/tools/command"
+	"pinwheel/internal/tools/monitor"
+	"pinwheel/internal/tools/top"
 )
 
 type topCmd struct {

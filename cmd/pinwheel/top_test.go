@@ -17,9 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/node"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/commandtest"
 )
 
 // joined makes the test a rank of a job of its own, which has published a state, and returns the job's ID.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"pinwheel/internal/command"
 	"pinwheel/internal/signals"
+	"pinwheel/internal/tools/command"
 	"pinwheel/vmwatch"
 	"pinwheel/vmwatch/watchd"
 )

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/command/commandtest"
 	"pinwheel/internal/outfile/outfiletest"
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/commandtest"
 )
 
 // childEnv makes the test binary a command: it writes BYTES bytes to FILE. With

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Build the example transport as a user would, and run it on a device under
-# several policies. The test bed's guest has a device: testbed/run.sh runs this there.
+# several policies. The test bed's guest has a device: lab/testbed/run.sh runs this there.
 #
 #   run.sh PREFIX      where "make install-api" installed
 set -u

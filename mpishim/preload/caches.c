@@ -18,7 +18,7 @@
 
 #include "caches.h"
 
-/* NAME=value of each, separated by colons: internal/launch. */
+/* NAME=value of each, separated by colons: internal/tools/launch. */
 #define LIST "LIBPINWHEEL_CACHES_OFF"
 
 #define UFFD_USER_MODE_ONLY_ 1

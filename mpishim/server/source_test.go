@@ -20,7 +20,7 @@ func set[T ~uint32 | ~uint64](p *T, v uint64) { *p = T(v) }
 
 func ringOf[T any](func(*T, *clock.Ticks) *source) *T { return new(T) }
 
-// queued is a source with its producer, whose ring never overruns. bench/ctable tests that of C. A tick is a nanosecond.
+// queued is a source with its producer, whose ring never overruns. lab/bench/ctable tests that of C. A tick is a nanosecond.
 type queued struct {
 	*source
 	push func(region uint64)

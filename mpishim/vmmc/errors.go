@@ -12,9 +12,9 @@ import (
 	"time"
 	"unsafe"
 
+	"pinwheel/comm/vmmc"
+	"pinwheel/comm/vmmc/broker"
 	"pinwheel/mem"
-	"pinwheel/vmmc"
-	"pinwheel/vmmc/broker"
 )
 
 // codes are the errors that have one in the header. The first that fits counts.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"pinwheel/vmmc"
+	"pinwheel/comm/vmmc"
 )
 
 //export pinwheel_vmmc_export_memory

@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"pinwheel/comm/vmmc"
 	"pinwheel/mem"
-	"pinwheel/vmmc"
 )
 
 //export pinwheel_vmmc_import_memory

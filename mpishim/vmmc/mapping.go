@@ -10,7 +10,7 @@ import (
 	"time"
 	"unsafe"
 
-	"pinwheel/vmmc"
+	"pinwheel/comm/vmmc"
 )
 
 // maxUs is the longest time in microseconds that Go knows.

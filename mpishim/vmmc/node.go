@@ -13,8 +13,8 @@ import (
 	"time"
 	"unsafe"
 
+	"pinwheel/comm/vmmc"
 	"pinwheel/mem"
-	"pinwheel/vmmc"
 )
 
 // object is what all objects of C look like: see objects.h.

@@ -64,7 +64,7 @@ func underMemlock() error {
 	// A cache that knows the limit stays below it; one that was told nothing of
 	// it learns from the failed registration.
 	for _, max := range []int64{0, mem.Unlimited} {
-		// A piece that does not divide the limit: the rings of testbed/softverbs take some of it too.
+		// A piece that does not divide the limit: the rings of lab/testbed/softverbs take some of it too.
 		if err := useInTurn(p, whole, 96<<10, regcache.Options{MaxBytes: max}, verbs.ErrPinnedMemory); err != nil {
 			return fmt.Errorf("cache with a limit of %d: %w", max, err)
 		}

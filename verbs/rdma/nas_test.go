@@ -5,8 +5,8 @@ package rdma_test
 import (
 	"testing"
 
-	"pinwheel/replay"
-	"pinwheel/replay/realtime"
+	"pinwheel/lab/replay"
+	"pinwheel/lab/replay/realtime"
 	"pinwheel/trace"
 	"pinwheel/verbs/rdma/rdmatest"
 	"pinwheel/verbs/verbstest"

@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 	}
 	call := unix.SYS_IOCTL // by which libibverbs asks the kernel
 	if devices[0].Name == "sv0" {
-		call = unix.SYS_IO_URING_REGISTER // by which testbed/softverbs pins
+		call = unix.SYS_IO_URING_REGISTER // by which lab/testbed/softverbs pins
 	}
 	verbstest.TestProvider(t, func(t testing.TB) verbs.Provider {
 		p, err := rdma.Open(rdma.Options{})

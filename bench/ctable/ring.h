@@ -1,1 +1,0 @@
-../../mpishim/core/ring.h

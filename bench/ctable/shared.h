@@ -1,1 +1,0 @@
-../../mpishim/core/shared.h

@@ -1,1 +1,0 @@
-../../regcache/table.h

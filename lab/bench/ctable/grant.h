@@ -1,0 +1,1 @@
+../../../regcache/grant.h

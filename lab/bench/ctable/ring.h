@@ -1,0 +1,1 @@
+../../../mpishim/core/ring.h

@@ -1,0 +1,1 @@
+../../../mpishim/core/shared.h

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"pinwheel/comm/files"
+	"pinwheel/comm/files/filesbench"
+	"pinwheel/comm/files/pipe"
+	"pinwheel/comm/files/report"
+	"pinwheel/internal/tools/compare"
+)
+
+// claims judges what was measured.
+func (s *state) claims() (claims []report.Claim) {
+	claims = append(append(claims, s.secondPipe()), s.deviceClaims()...)
+	for _, of := range []struct{ figure, what string }{
+		{allCold, "cold file"}, {allHot, "hot file"}, {wholeGets, "hot file through a server"},
+	} {
+		claims = append(claims, s.autoIsBest(of.figure, of.what))
+	}
+	claims = append(claims, s.bounded(), s.released(), s.nothingRegistered(atOnce), s.nothingRegistered(later))
+	for _, by := range []string{files.ByRDMA, files.ByMemory, files.ByTLS} {
+		claims = append(claims, s.manyClients(by)...)
+	}
+	for _, c := range filesbench.Claims(s.copies()) {
+		claim := report.Claim{What: c.What, Want: fmt.Sprintf(">= %.2f", c.Least), Got: errNotMeasured.Error(), Holds: c.Holds()}
+		if c.Missing == "" {
+			claim.Got = fmt.Sprintf("%.2f", c.Times)
+		}
+		claims = append(claims, claim)
+	}
+	return claims
+}
+
+// least claims that a ratio is large enough.
+func least(what string, want float64, e compare.Estimate, at string, err error) report.Claim {
+	c := report.Claim{What: what, Want: fmt.Sprintf(">= %.2f", want), Got: errNotMeasured.Error()}
+	if err == nil {
+		c.Got, c.Holds = e.Text("%.3f")+" at "+at, e.Median >= want
+	}
+	return c
+}
+
+// faster is how many times the second of two is as fast as the first.
+func faster(p []*point) float64 { return p[0].Seconds / p[1].Seconds }
+
+func (s *state) secondPipe() report.Claim {
+	one, two := pipes+"/"+plural(1, "pipe"), pipes+"/"+plural(2, "pipe")
+	x := slices.Max(append(s.sizesOf(one), 0))
+	e, err := s.estimate(x, faster, one, two)
+	return least("pipelined, two pipes to one", 1.2, e, report.Size(x), err)
+}
+
+// autoIsBest compares auto, at the size at which it is worst, with that of the others which is the fastest there. The
+// fastest of four is so by luck in part, and so is the worst of many sizes: the fastest, measured for a second time,
+// shows how much that is. Processor time depends less on what else the machine does, but counts what runs at the same
+// time as if it did not.
+func (s *state) autoIsBest(figure, what string) report.Claim {
+	auto := func(string) string { return figure + "/" + pipe.Auto.Name }
+	worst, at := s.toTheBest(figure, seconds, auto)
+	if at == 0 {
+		return least("auto to the best of the four, "+what, 0.95, worst, "", errNotMeasured)
+	}
+	c := least("auto to the best of the four, "+what, 0.95, worst, report.Size(at), nil)
+	if noise, at := s.toTheBest(figure, seconds, repeated); at > 0 {
+		c.Got += fmt.Sprintf("; the best itself, measured again: %.3f at %s", noise.Median, report.Size(at))
+	}
+	if busy, at := s.toTheBest(figure, processorSeconds, auto); at > 0 && busy.Median > 0 {
+		c.Got += fmt.Sprintf("; by processor time: %.3f at %s", busy.Median, report.Size(at))
+	}
+	return c
+}
+
+// toTheBest compares another row, at the size at which that is worst, with the best of the four at each size. It
+// returns size 0 if nothing was measured.
+func (s *state) toTheBest(
+	figure string, of func(p []*point) float64, other func(best string) string,
+) (worst compare.Estimate, at int64) {
+	worst.Median = math.Inf(1)
+	ratio := func(p []*point) float64 { return of(p[:1]) / of(p[1:]) }
+	for _, x := range s.sizesOf(figure + "/" + pipe.Auto.Name) {
+		best, least := "", math.Inf(1)
+		for _, strategy := range pipe.Strategies() {
+			r := figure + "/" + strategy.Name
+			if strategy.Name == pipe.Auto.Name {
+				continue
+			}
+			if e, err := s.estimate(x, of, r); err == nil && e.Median < least {
+				best, least = r, e.Median
+			}
+		}
+		if e, err := s.estimate(x, ratio, best, other(best)); err == nil && e.Median < worst.Median {
+			worst, at = e, x
+		}
+	}
+	return worst, at
+}
+
+func seconds(p []*point) float64          { return p[0].Seconds }
+func processorSeconds(p []*point) float64 { return p[0].CPU }
+
+// onDemand are the points of the rows that are to have no more registered than their shapes say.
+func (s *state) onDemand() (all []point) {
+	for _, l := range s.Lines {
+		for _, figure := range []string{pages, pipes, sendfilePages, sendfilePipes, buffers, sendfileBufs} {
+			if l.Row == figure || len(l.Row) > len(figure) && l.Row[:len(figure)+1] == figure+"/" {
+				all = append(all, l.Points...)
+			}
+		}
+	}
+	return all
+}
+
+// bounded claims that no more is ever registered than the chunk times the depth.
+func (s *state) bounded() report.Claim {
+	c := report.Claim{What: "registered at a time, to chunk x depth", Want: "<= 1.00", Got: errNotMeasured.Error()}
+	all := s.onDemand()
+	if len(all) == 0 {
+		return c
+	}
+	most := 0.0
+	for _, p := range all {
+		most = max(most, float64(p.PeakBytes)/float64(p.MostBytes))
+	}
+	c.Got, c.Holds = fmt.Sprintf("%.3f at most", most), most <= 1
+	return c
+}
+
+// released claims that nothing is registered after a transfer.
+func (s *state) released() report.Claim {
+	c := report.Claim{What: "bytes that are registered after transfers by pipelined and sendfile", Want: "0", Got: errNotMeasured.Error()}
+	all := s.onDemand()
+	if len(all) == 0 {
+		return c
+	}
+	left := slices.MaxFunc(all, func(a, b point) int { return cmp.Compare(a.LeftBytes, b.LeftBytes) }).LeftBytes
+	c.Got, c.Holds = fmt.Sprint(left), left == 0
+	return c
+}
+
+// nothingRegistered claims that the second get of a hot file waits for no registration.
+func (s *state) nothingRegistered(when string) report.Claim {
+	c := report.Claim{What: "registrations on the path of the second get of a file, " + when, Want: "0", Got: errNotMeasured.Error()}
+	first, again := s.points(secondGet+"/"+when, 1), s.points(secondGet+"/"+when, 2)
+	if len(first) == 0 || len(again) == 0 {
+		return c
+	}
+	was, is, none := int64(math.MaxInt64), int64(0), 0
+	for i := range again {
+		was, is = min(was, first[i].Registrations), max(is, again[i].Registrations)
+		if again[i].Registrations == 0 {
+			none++
+		}
+	}
+	c.Got = fmt.Sprintf("0 in %d of %d rounds, %d at most, of the first %d", none, len(again), is, was)
+	c.Holds = is == 0 && was > 0
+	return c
+}
+
+// Bounds of what many clients see.
+const fairness = 1.1 // most to least bytes of a client
+
+func (s *state) manyClients(by string) []report.Claim {
+	prefix := fmt.Sprintf("%d clients, %s: ", manyClients, by)
+	unfair := report.Claim{What: prefix + "bytes of one to those of another", Want: fmt.Sprintf("<= %.2f", fairness)}
+	peak := report.Claim{What: prefix + "registered to the budget", Want: "<= 1.00"}
+	errs := report.Claim{What: prefix + "errors", Want: "0"}
+	all := s.points(manyGets+"/"+by, manyClients)
+	if len(all) == 0 {
+		unfair.Got, peak.Got, errs.Got = errNotMeasured.Error(), errNotMeasured.Error(), errNotMeasured.Error()
+		return []report.Claim{unfair, peak, errs}
+	}
+	p := all[len(all)-1]
+	ratio := float64(slices.Max(p.Clients)) / float64(max(slices.Min(p.Clients), 1))
+	unfair.Got, unfair.Holds = fmt.Sprintf("%.3f at most", ratio), ratio <= fairness
+	used := float64(p.PeakBytes) / float64(p.MostBytes)
+	peak.Got, peak.Holds = fmt.Sprintf("%.3f at most", used), used <= 1
+	errs.Got, errs.Holds = fmt.Sprint(p.Errors), p.Errors == 0
+	return []report.Claim{unfair, peak, errs}
+}
+
+// copies are the results of the ways to copy files.
+func (s *state) copies() (all []filesbench.Result) {
+	for _, w := range filesbench.Ways() {
+		var cpu, wall []float64
+		var bytes int64
+		missing := errNotMeasured.Error()
+		for _, l := range s.Lines {
+			if l.Row != copyRow(w) {
+				continue
+			}
+			missing = cmp.Or(l.Failed, missing)
+			for _, p := range l.Points {
+				bytes, cpu, wall = p.X, append(cpu, p.CPU), append(wall, p.Seconds)
+			}
+		}
+		if len(wall) == 0 {
+			all = append(all, filesbench.Result{What: w.What, Way: w.Name, Missing: missing})
+		} else {
+			all = append(all, filesbench.Summary(w, bytes, cpu, wall))
+		}
+	}
+	return all
+}

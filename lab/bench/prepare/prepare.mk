@@ -1,0 +1,16 @@
+# What it takes to register a large pool: included by the Makefile. See results/prepare.
+
+BENCH_PREPARE := $(OUT)/bench-prepare/prepare
+BENCH_PREPARE_ROUNDS ?= 5
+
+.PHONY: bench-prepare $(BENCH_PREPARE)
+
+$(BENCH_PREPARE): | tools
+	mkdir -p $(@D)
+	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$($(VERSION))" -o $@ ./lab/bench/prepare
+
+## bench-prepare: what it takes to register a pool of 1 to 16 GiB at once, touched, and by Manager.Prepare, into results/prepare (a quarter of an hour, as root)
+bench-prepare: $(BENCH_PREPARE) softverbs
+	mkdir -p results/prepare
+	$(ON_SOFTVERBS) $(BENCH_PREPARE) run --rounds $(BENCH_PREPARE_ROUNDS)
+	$(BENCH_PREPARE) table

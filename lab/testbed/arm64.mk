@@ -1,0 +1,28 @@
+# Pinwheel for AArch64, built and tested on another processor: included by the Makefile. All that it needs is downloaded
+# into out/arm64, and nothing is installed: see lab/testbed/README.md.
+
+ARM64_OUT := $(OUT)/arm64
+
+.PHONY: build-arm64 test-arm64 test-guest-arm64
+
+build-arm64 test-arm64 test-guest-arm64: export PINWHEEL_TESTBED_CACHE = $(abspath $(ARM64_OUT))
+
+## build-arm64: the commands and libraries for AArch64, into out/arm64/bin (Debian)
+build-arm64: tools
+	lab/testbed/cross.sh $(MAKE) --no-print-directory build SHIM_LIB=$(ARM64_OUT)/bin
+
+# Commands, jobs and guests are programs of many processes, which take an hour by emulation. QEMU answers itself what
+# /proc/PID/stat says of the process that asks, and not as the kernel says it of others, and mlock(2) has other errors: who
+# lives on a node, and what can be locked, is told in a guest.
+ARM64_PACKAGES ?= $(shell $(GO) list ./... | grep -vE '\bpinwheel/(cmd|lab/bench|mpishim|lab/testbed|internal/node|internal/tools/monitor|internal/engine|verbs/mlock)\b') \
+	./lab/bench/ctable ./mpishim/server
+
+## test-arm64: tests of ARM64_PACKAGES on an emulated AArch64 processor, among them those of the table's memory order (Debian, Linux 6.7)
+test-arm64: tools
+	lab/testbed/cross.sh -e $(GO) test -vet=off -timeout 30m $(ARM64_PACKAGES)
+
+## test-guest-arm64: in a guest with that processor, what needs its kernel: every watch, BPF and userfaultfd; the cache under a barrier of the kernel's (Debian)
+test-guest-arm64: tools
+	mkdir -p $(ARM64_OUT)/guest
+	lab/testbed/cross.sh env PINWHEEL_TESTBED_ARCH=arm64 lab/testbed/gotest.sh -c 2 -t 5400 -o $(ARM64_OUT)/guest \
+		-- -test.timeout=60m ./vmwatch ./internal/uffd -- -test.skip=Soak ./regcache ./lab/bench/ctable ./profile ./internal/node ./internal/tools/monitor ./internal/engine ./verbs/mlock
