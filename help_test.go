@@ -1,0 +1,41 @@
+package pinwheel_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"pinwheel/internal/testwait"
+)
+
+// The first screen has few targets, and all of them say what they do; the other list lacks none of them.
+func TestMakeHelp(t *testing.T) {
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip(err)
+	}
+	list := func(target string) map[string]string {
+		out, err := testwait.Command(t, "make", "-s", "--no-print-directory", target).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets := map[string]string{}
+		for line := range strings.Lines(string(out)) {
+			if f := strings.Fields(strings.TrimPrefix(line, "make ")); len(f) > 1 && (strings.HasPrefix(line, "make ") || line[0] == ' ') {
+				targets[f[0]] = strings.Join(f[1:], " ")
+			}
+			if len(line) > 130 {
+				t.Errorf("a long line: %s", line)
+			}
+		}
+		return targets
+	}
+	short, all := list("help"), list("help-all")
+	if len(short) != 12 || len(all) < 80 {
+		t.Errorf("%d targets in short, and %d in all", len(short), len(all))
+	}
+	for target, text := range short {
+		if all[target] != text {
+			t.Errorf("%s: %q, and %q in the list of all", target, text, all[target])
+		}
+	}
+}
