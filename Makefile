@@ -183,7 +183,7 @@ ablation: build
 ##@ Write results/ (needs a quiet machine)
 ## helper-share: what a share of a core saves and costs, into results/helper-share.md (any machine)
 helper-share: build
-	bin/nasreplay shares --document results/helper-share.md $(TRACES)
+	bin/nasreplay shares --document results/helper-share.md --summary README.md $(TRACES)
 
 ## results-nodes: results/nodes.md: shared idle cores, several tasks on a node, 4,096 ranks (any machine)
 results-nodes: build

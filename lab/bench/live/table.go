@@ -22,16 +22,24 @@ func (c *tableCmd) Run() error {
 	if err := s.Read(c.Runs); err != nil {
 		return err
 	}
-	doc, err := os.ReadFile(c.Into)
+	if err := replace(c.Into, tables, s.markdown()); err != nil {
+		return err
+	}
+	return replace(c.Readme, headlineMarkers, s.headline())
+}
+
+// replace puts text between the markers of a document.
+func replace(document string, m markers.Markers, text string) error {
+	doc, err := os.ReadFile(document)
 	if err != nil {
 		return err
 	}
-	text, err := tables.Replace(string(doc), s.markdown())
+	replaced, err := m.Replace(string(doc), text)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Into, err)
+		return fmt.Errorf("%s: %w", document, err)
 	}
-	return outfile.Write(c.Into, func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
+	return outfile.Write(document, func(w io.Writer) error {
+		_, err := io.WriteString(w, replaced)
 		return err
 	})
 }
