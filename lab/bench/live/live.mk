@@ -13,7 +13,7 @@ $(BENCH_LIVE): build softverbs
 	mkdir -p $(@D)
 	$(GO) build -o $@ ./lab/bench/live
 
-##@ Measure
+##@ Write results/ (needs a quiet machine)
 ## bench-live: memory and time of MPI jobs, compared with caches and none; NPB=DIR (2 hours; resumes)
 bench-live: $(BENCH_LIVE)
 	$(BENCH_LIVE) run --rounds $(BENCH_LIVE_ROUNDS) --budget $(BENCH_LIVE_BUDGET) $(if $(BENCH_LIVE_ROWS),--rows "$(BENCH_LIVE_ROWS)") $(if $(NPB),--npb $(NPB))
@@ -22,7 +22,7 @@ bench-live: $(BENCH_LIVE)
 ##@ Write results/ (needs a quiet machine)
 ## bench-live-table: tables of what bench-live measured, into results/live/README.md
 bench-live-table:
-	$(GO) run ./lab/bench/live table
+	$(GO) run ./lab/bench/live table --readme README.md
 
 BENCH_PAPER_ROUNDS ?= 9
 # As BENCH_LIVE_ROWS. Default: messages of 64 KiB to 64 MiB.

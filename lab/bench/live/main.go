@@ -40,7 +40,7 @@ type runCmd struct {
 type tableCmd struct {
 	files
 	Into   string `default:"results/live/README.md" help:"The document."`
-	Readme string `default:"README.md" help:"The document for the headline: one job with an idle core and without one."`
+	Readme string `placeholder:"FILE" help:"Another document, for the headline: one job with an idle core and without one."`
 }
 
 func main() { command.Main(spec()) }

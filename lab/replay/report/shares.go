@@ -78,12 +78,13 @@ func shareSummary(document string) (string, error) {
 		return "", fmt.Errorf("%s: %w", document, err)
 	}
 	column := func(title string, share int) (x []float64, err error) {
-		_, table, found := strings.Cut(tables, title)
+		_, table, _ := strings.Cut(tables, title)
 		table, _, _ = strings.Cut(strings.TrimLeft(table[strings.Index(table, "\n")+1:], "\n"), "\n\n")
-		if !found {
+		rows := strings.Split(table, "\n")
+		if len(rows) < 3 { // below the head and the rule
 			return nil, fmt.Errorf("%s lacks the table of %q", document, title)
 		}
-		for _, row := range strings.Split(table, "\n")[2:] {
+		for _, row := range rows[2:] {
 			cells := strings.Split(row, "|")
 			if len(cells) != len(HelperShares)+3 {
 				return nil, fmt.Errorf("%s: %q is no row of %d shares", document, row, len(HelperShares))
