@@ -1,7 +1,11 @@
 package pinwheel_test
 
 import (
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,6 +40,40 @@ func TestMakeHelp(t *testing.T) {
 	for target, text := range short {
 		if all[target] != text {
 			t.Errorf("%s: %q, and %q in the list of all", target, text, all[target])
+		}
+	}
+}
+
+// The files that ARCHITECTURE.md names are there: each by the end of its path.
+func TestFilesOfTheArchitectureExist(t *testing.T) {
+	doc, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && (name == "bin" || name == "out" || len(name) > 1 && name[0] == '.') {
+			return fs.SkipDir
+		}
+		for end := path; end != ""; {
+			there[end] = true
+			_, end, _ = strings.Cut(end, "/")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile("`([a-z_/]+\\.(?:go|c|h))`").FindAllStringSubmatch(string(doc), -1)
+	if len(names) < 20 {
+		t.Fatalf("only %d files are named", len(names))
+	}
+	for _, n := range names {
+		if !there[n[1]] {
+			t.Errorf("ARCHITECTURE.md names %s, which is not there", n[1])
 		}
 	}
 }
