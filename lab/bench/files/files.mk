@@ -1,4 +1,4 @@
-# How files are served, on the software RDMA device and beside others: included by the Makefile. See results/files.
+# How files are served, on the software RDMA device and by other servers: included by the Makefile. See results/files.
 
 BENCH_FILES := $(OUT)/bench-files/files
 BENCH_FILES_ROUNDS ?= 5
