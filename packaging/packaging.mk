@@ -80,11 +80,12 @@ rpm: dist
 	@$(call need,rpmlint,make install-packaging (as root))
 	packaging/rpm.sh $(DIST) $(OUT)/rpm
 
-## test-manifests: the manifests of Kubernetes have its types, and ask for no more rights than they need; downloads its types
+##@ Test
+## test-manifests: manifests of Kubernetes have its types, and few rights; downloads its types
 test-manifests: tools
 	cd packaging/kubernetes/testdata/check && $(GO) test -count=1 .
 
-## test-container: images of the tarball, by Podman; in them the watch service, an MPI job on the software RDMA device and its metrics (as root)
+## test-container: images of the tarball, and an MPI job in them, by Podman (as root)
 test-container: dist softverbs test-manifests
 	@for c in podman mmdebstrap mpicc.openmpi jq; do $(call need,$$c,make install-packaging (as root)); done
 	lab/testbed/packages/container.sh $(DIST)/pinwheel-*.tar.gz
