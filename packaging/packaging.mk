@@ -3,7 +3,8 @@
 DIST := $(OUT)/dist
 ABI_LIBS := libpinwheel-api libpinwheel-vmmc libpinwheel-watch
 
-.PHONY: dist test-dist abi-dump test-abi rename-module test-rename install-modules test-modules deb test-deb rpm
+.PHONY: dist test-dist abi-dump test-abi rename-module test-rename install-modules test-modules deb test-deb rpm test-manifests \
+	test-container
 
 ##@ Package and release
 ## dist: the source tarball with vendored modules, its SBOM and SHA256SUMS, into out/dist
@@ -78,3 +79,13 @@ rpm: dist
 	@$(call need,rpmbuild,make install-packaging (as root))
 	@$(call need,rpmlint,make install-packaging (as root))
 	packaging/rpm.sh $(DIST) $(OUT)/rpm
+
+##@ Test
+## test-manifests: manifests of Kubernetes have its types, and few rights; downloads its types
+test-manifests: tools
+	cd packaging/kubernetes/testdata/check && $(GO) test -count=1 .
+
+## test-container: images of the tarball, and an MPI job in them, by Podman (as root)
+test-container: dist softverbs test-manifests
+	@for c in podman mmdebstrap mpicc.openmpi jq; do $(call need,$$c,make install-packaging (as root)); done
+	lab/testbed/packages/container.sh $(DIST)/pinwheel-*.tar.gz

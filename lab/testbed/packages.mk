@@ -9,7 +9,7 @@ PACKAGES_apps := openmpi-bin libopenmpi-dev libfftw3-mpi-dev gromacs openfoam pe
 	quantum-espresso python3-mpi4py gdb libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
 PACKAGES_prometheus := prometheus prometheus-node-exporter
 PACKAGES_packaging := debhelper lintian mmdebstrap rpm rpmlint abigail-tools jq environment-modules lua-filesystem lua-json \
-	lua-posix lua-term lua5.3 tcl openmpi-bin libopenmpi-dev libucx0
+	lua-posix lua-term lua5.3 tcl openmpi-bin libopenmpi-dev libucx0 podman crun
 PACKAGES_bench-files := nginx-light curl rsync
 PACKAGES_bench-live := lammps
 PACKAGES_docs := mkdocs
