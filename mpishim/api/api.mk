@@ -12,7 +12,7 @@ API_LDFLAGS := -shared -Wl,-z,defs,-z,nodelete -Wl,-soname,$(API_SONAME) -Wl,--v
 # Of libraries that are Go and have a C interface.
 GO_SONAMES := libpinwheel-vmmc.so.0 libpinwheel-watch.so.0
 
-.PHONY: api api-prefix bench-api install install-api
+.PHONY: api api-prefix install install-api
 
 ## api: build libpinwheel-api.so, libpinwheel-go.so, libpinwheel-vmmc.so and libpinwheel-watch.so into bin/
 api: $(addprefix $(SHIM_LIB)/,$(API_SONAME) libpinwheel-go.so $(GO_SONAMES))
@@ -74,11 +74,3 @@ install: build install-api install-modules
 # An installation that transports are compiled against in the test bed's guest, with pkg-config (see test-guest).
 api-prefix:
 	$(MAKE) --no-print-directory install-api PREFIX=$(abspath $(SHIM_OUT)/prefix) DESTDIR= > /dev/null
-
-## bench-api: what acquire and release of registered memory cost, in ns, and a question to the server and a first use, in us
-bench-api: api
-	@mkdir -p $(SHIM_OUT)
-	for p in hit ask; do $(CC) -O2 -fno-omit-frame-pointer -Wall -Wextra -Impishim/include -o $(SHIM_OUT)/$$p mpishim/testing/standin/$$p.c \
-		-L$(SHIM_LIB) -lpinwheel-api -lpthread -Wl,-rpath,$(abspath $(SHIM_LIB)); done
-	{ for p in leave-pinned pinwheel; do echo "$$p"; PINWHEEL_POLICY=$$p PINWHEEL_IDLE_POLICY=aggressive $(SHIM_OUT)/hit; done; \
-		PINWHEEL_POLICY=leave-pinned $(SHIM_OUT)/ask; } | tee $(SHIM_OUT)/bench-api.txt
