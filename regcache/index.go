@@ -195,32 +195,30 @@ const maxForgotten = 1 << 16
 // forgotten holds the IDs of regions that are no longer known. Cache.mu protects all but some.
 type forgotten struct {
 	ids  []mem.RegionID
-	lost bool
-	some atomic.Bool // ids or lost is set: a cheap first look
+	some atomic.Bool // there are IDs: a cheap first look
 }
 
 func (q *forgotten) push(id mem.RegionID) {
 	if len(q.ids) == maxForgotten {
-		q.ids, q.lost = q.ids[:0], true
+		q.ids = q.ids[:0]
 	}
 	q.ids = append(roomForOne(q.ids), id)
 	q.some.Store(true)
 }
 
-// Gone appends to buf the IDs of regions that were merged into others, invalidated or forgotten
-// since the last call. If lost, there were more than the cache remembers: then ask Known for
-// every ID that you hold. Gone takes no lock if there is nothing to report.
-func (c *Cache) Gone(buf []mem.RegionID) (ids []mem.RegionID, lost bool) {
+// Gone appends to buf the IDs of regions that were merged into others, invalidated or forgotten since the last call.
+// Of very many it leaves some out: whoever acts on those gets ErrUnknown. Gone takes no lock if there is nothing to
+// report.
+func (c *Cache) Gone(buf []mem.RegionID) []mem.RegionID {
 	if !c.forgotten.some.Load() {
-		return buf, false
+		return buf
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	buf = append(buf, c.forgotten.ids...)
-	lost = c.forgotten.lost
-	c.forgotten.ids, c.forgotten.lost = c.forgotten.ids[:0], false
+	c.forgotten.ids = c.forgotten.ids[:0]
 	c.forgotten.some.Store(false)
-	return buf, lost
+	return buf
 }
 
 // Known reports whether an ID still names a region.

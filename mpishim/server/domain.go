@@ -166,7 +166,7 @@ func (ds *domains) Gone(buf []mem.RegionID) []mem.RegionID {
 			continue
 		}
 		n := len(buf)
-		buf, _ = d.cache.Gone(buf)
+		buf = d.cache.Gone(buf)
 		for k := n; k < len(buf); k++ {
 			buf[k] |= d.tag()
 		}
