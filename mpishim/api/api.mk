@@ -75,5 +75,3 @@ install: build install-api install-modules
 # An installation that transports are compiled against in the test bed's guest, with pkg-config (see test-guest).
 api-prefix:
 	$(MAKE) --no-print-directory install-api PREFIX=$(abspath $(SHIM_OUT)/prefix) DESTDIR= > /dev/null
-
-##@ Measure
