@@ -2,7 +2,7 @@
  * Uses of registered memory.
  *
  * Budget of a hit, from pinwheel_acquire to pinwheel_release: no system call, no
- * allocation, no lock, no Go. A first use is registered in this thread (first.c); any other miss
+ * allocation, no lock, no Go. A first or late use is registered in this thread (first.c); any other miss
  * asks the server (pw_ask). If the server refuses, the transport's callback registers the memory
  * in this thread, past the cache.
  */

@@ -80,7 +80,7 @@ void pw_ring_doorbell(void); /* has the server look at mailboxes and grants */
 int pw_ask(struct pw_thread *t, uint32_t ask); /* asks the server what t->mail says; -1 if nobody answers, else 0 */
 int pw_ask_within(struct pw_thread *t, uint32_t ask, unsigned seconds); /* likewise; waits no longer than that */
 
-/* first.c: registers the whole pages of a first use in this thread, and returns 0 and a counted reference. Else -1: the
+/* first.c: registers the whole pages of a first or late use in this thread, and returns 0 and a counted reference. Else -1: the
  * server has to be asked. */
 int pw_register_first(struct pw_thread *t, uint32_t domain, uint64_t addr, uint64_t bytes, uint32_t access,
 		const struct pw_call_id *call, struct pwt_ref *ref);
