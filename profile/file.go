@@ -151,7 +151,7 @@ func Open(path string) (*File, error) {
 	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
-// read reads the head of a file of so many bytes.
+// read reads the head of a file of this many bytes.
 func read(in io.ReaderAt, size int64) (*File, error) {
 	var prelude [preludeBytes]byte
 	if n, err := in.ReadAt(prelude[:], 0); n < preludeBytes {

@@ -65,11 +65,13 @@ static void limit(int which, rlim_t most)
 	EXPECT(!setrlimit(which, &l));
 }
 
-/* Nobody else is this user, whose processes and locked memory have limits. */
+/* Nobody else is this user, whose processes and locked memory have limits; not even another run of these tests. */
 static void be_nobody(void)
 {
-	EXPECT(!setresgid(54321, 54321, 54321));
-	EXPECT(!setresuid(54321, 54321, 54321));
+	const uid_t user = 1000000 + (uid_t)getpid();
+
+	EXPECT(!setresgid(user, user, user));
+	EXPECT(!setresuid(user, user, user));
 }
 
 static void run(void)
