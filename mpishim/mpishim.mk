@@ -85,7 +85,7 @@ standin: shim
 bench-path: standin
 	mpishim/testing/standin/bench.sh $(STANDIN) 5 | tee $(SHIM_OUT)/bench-path.txt
 
-.PHONY: bench-start bench-helper
+.PHONY: bench-start bench-helper bench-api
 
 ## bench-start: processor time of the start and end of a rank, in ms (a minute)
 bench-start: standin
@@ -94,6 +94,14 @@ bench-start: standin
 ## bench-helper: processor time of the helper for each use, and its wake-ups (20 seconds)
 bench-helper: standin
 	mpishim/testing/standin/helper.sh $(STANDIN) | tee $(SHIM_OUT)/bench-helper.txt
+
+## bench-api: acquire and release by the C API, in ns; a first use, in us
+bench-api: api
+	@mkdir -p $(SHIM_OUT)
+	for p in hit ask; do $(CC) -O2 -fno-omit-frame-pointer -Wall -Wextra -Impishim/include -o $(SHIM_OUT)/$$p mpishim/testing/standin/$$p.c \
+		-L$(SHIM_LIB) -lpinwheel-api -lpthread -Wl,-rpath,$(abspath $(SHIM_LIB)); done
+	{ for p in leave-pinned pinwheel; do echo "$$p"; PINWHEEL_POLICY=$$p PINWHEEL_IDLE_POLICY=aggressive $(SHIM_OUT)/hit; done; \
+		PINWHEEL_POLICY=leave-pinned $(SHIM_OUT)/ask; } | tee $(SHIM_OUT)/bench-api.txt
 
 ## bench-latency: an exchange of 17 KB over shared memory, with and without (a minute)
 bench-latency: shim mpi-programs

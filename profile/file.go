@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 
-	"pinwheel/internal/infile"
 	"pinwheel/internal/outfile"
 	"pinwheel/predictor"
 )
@@ -135,7 +134,7 @@ type place struct {
 
 // Open reads the head of a file.
 func Open(path string) (*File, error) {
-	in, err := infile.Open(path)
+	in, err := outfile.OpenInput(path)
 	if err != nil {
 		return nil, err
 	}

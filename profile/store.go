@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/console"
 	"pinwheel/internal/cpulist"
-	"pinwheel/internal/printable"
 	"pinwheel/predictor"
 )
 
@@ -141,7 +141,7 @@ func load(path string, rank int, libraries *Modules, force bool) (*predictor.Tra
 	defer f.Close() // only read from
 	if libraries != nil && !force {
 		if name := libraries.changed(f.Modules); name != "" {
-			return nil, fmt.Errorf("%w: %s has changed", ErrOtherJob, printable.Text(name))
+			return nil, fmt.Errorf("%w: %s has changed", ErrOtherJob, console.Printable(name))
 		}
 	}
 	l, err := f.Trained(rank)

@@ -156,6 +156,3 @@ func (c Consumer[T]) Pop(item *T) bool { return pop(c.slots, c.tail, item) }
 
 // Lost returns the number of entries lost so far. Any goroutine may ask.
 func (r *Ring[T]) Lost() uint64 { return r.lost.Load() }
-
-// Cap returns the number of entries that the ring holds.
-func (r *Ring[T]) Cap() int { return len(r.slots) }

@@ -12,7 +12,7 @@ API_LDFLAGS := -shared -Wl,-z,defs,-z,nodelete -Wl,-soname,$(API_SONAME) -Wl,--v
 # Of libraries that are Go and have a C interface.
 GO_SONAMES := libpinwheel-vmmc.so.0 libpinwheel-watch.so.0
 
-.PHONY: api api-prefix bench-api install install-api
+.PHONY: api api-prefix install install-api
 
 ##@ Build and install
 ## api: libpinwheel-api.so, -go.so, -vmmc.so and -watch.so, into bin/
@@ -75,12 +75,3 @@ install: build install-api install-modules
 # An installation that transports are compiled against in the test bed's guest, with pkg-config (see test-guest).
 api-prefix:
 	$(MAKE) --no-print-directory install-api PREFIX=$(abspath $(SHIM_OUT)/prefix) DESTDIR= > /dev/null
-
-##@ Measure
-## bench-api: acquire and release by the C API, in ns; a first use, in us
-bench-api: api
-	@mkdir -p $(SHIM_OUT)
-	for p in hit ask; do $(CC) -O2 -fno-omit-frame-pointer -Wall -Wextra -Impishim/include -o $(SHIM_OUT)/$$p mpishim/testing/standin/$$p.c \
-		-L$(SHIM_LIB) -lpinwheel-api -lpthread -Wl,-rpath,$(abspath $(SHIM_LIB)); done
-	{ for p in leave-pinned pinwheel; do echo "$$p"; PINWHEEL_POLICY=$$p PINWHEEL_IDLE_POLICY=aggressive $(SHIM_OUT)/hit; done; \
-		PINWHEEL_POLICY=leave-pinned $(SHIM_OUT)/ask; } | tee $(SHIM_OUT)/bench-api.txt

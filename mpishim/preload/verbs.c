@@ -2,7 +2,7 @@
  * The wrappers of the calls of libibverbs that register memory.
  *
  * Budget of a hit, from ibv_reg_mr to ibv_dereg_mr: no system call, no
- * allocation, no lock, no Go. A first or late use is registered here (first.c); any other miss asks the
+ * allocation, no lock, no Go. A first or late use is registered here (miss.c); any other miss asks the
  * server (pw_ask). Memory that was not announced, when it comes for the first time, and what the server refuses
  * goes to libibverbs as if Pinwheel were not there.
  */
@@ -13,10 +13,13 @@
 #include "charged.h"
 #include "demand.h"
 #include "domain.h"
+#include "miss.h"
 #include "mr.h"
 #include "plain.h"
-#include "recording.h"
+#include "record_ring.h"
 #include "report.h"
+#include "start.h"
+#include "thread.h"
 #include "verbslib.h"
 
 #define REREG_TRANSLATION 1 /* enum ibv_rereg_mr_flags */
@@ -40,7 +43,7 @@ static __attribute__((noinline)) int register_or_ask(struct pw_thread *t, unsign
 	struct pw_mailbox *m = &t->mail;
 
 	m->call = pw_announced_call(announced);
-	if (!pw_register_first(t, domain, (uint64_t)addr, bytes, access, &m->call, ref))
+	if (!pw_register_miss(t, domain, (uint64_t)addr, bytes, access, &m->call, ref))
 		return 0;
 	if (is_opening(domain))
 		return -1;

@@ -88,7 +88,7 @@ func TestLateUseWhoseRegionIsRegisteredMeanwhileIsForOneUse(t *testing.T) {
 	f.expect(2, 1)
 	f.thread.Drop(late)
 	f.expect(1, 0)
-	if ids, _ := f.Gone(nil); slices.Contains(ids, id) || !f.Known(id) {
+	if ids := f.Gone(nil); slices.Contains(ids, id) || !f.Known(id) {
 		t.Errorf("forgotten: %v", ids)
 	}
 	if ref, ok := f.thread.Hit(page(0, 4)); !ok || ref.ID() != id {

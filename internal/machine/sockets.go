@@ -1,5 +1,4 @@
-// Package abstract finds Unix sockets that have an abstract name. It is for those who must not link package net, too.
-package abstract
+package machine
 
 import (
 	"bufio"
@@ -9,9 +8,9 @@ import (
 	"strings"
 )
 
-// Names returns the abstract names of sockets in this network namespace that begin with a prefix, without that:
-// unix(7). Anyone may have bound them. A listener has as many as connections and one.
-func Names(prefix string) (names []string, err error) {
+// AbstractSockets returns the abstract names of Unix sockets in this network namespace that begin with a prefix, without
+// that: unix(7). Anyone may have bound them. A listener has as many as connections and one.
+func AbstractSockets(prefix string) (names []string, err error) {
 	f, err := os.Open("/proc/net/unix")
 	if err != nil {
 		return nil, err

@@ -10,10 +10,11 @@
  * message: then the server has to see first what has changed.
  */
 #define _GNU_SOURCE
-#include "core.h"
+#include "miss.h"
+#include "thread.h"
 #include "grant.h"
 
-int pw_register_first(struct pw_thread *t, uint32_t domain, uint64_t addr, uint64_t bytes, uint32_t access,
+int pw_register_miss(struct pw_thread *t, uint32_t domain, uint64_t addr, uint64_t bytes, uint32_t access,
 		const struct pw_call_id *call, struct pwt_ref *ref)
 {
 	struct pwt_local *local = pw_local(t, domain);

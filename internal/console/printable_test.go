@@ -1,4 +1,4 @@
-package printable
+package console
 
 import "testing"
 
@@ -10,7 +10,7 @@ func TestWhatNoTerminalShowsIsWrittenAsInALiteral(t *testing.T) {
 		"gr\xfcn\u202e":   `gr\xfcn\u202e`,
 		"\ufffd and \x7f": "\ufffd and " + `\x7f`,
 	} {
-		if got := Text(text); got != want {
+		if got := Printable(text); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

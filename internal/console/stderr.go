@@ -1,10 +1,9 @@
-// Package stderr writes to standard error without ever ending the process. os.Stderr does so where nobody reads any
-// more (EPIPE), even in a library whose program ignores SIGPIPE.
-package stderr
+package console
 
 import "golang.org/x/sys/unix"
 
-// Write writes the text, as much of it as somebody takes. Any thread may call it.
+// Write writes the text to standard error, as much of it as somebody takes. Any thread may call it. It never ends the
+// process, as os.Stderr does where nobody reads any more (EPIPE), even in a library whose program ignores SIGPIPE.
 func Write(text string) {
 	for b := []byte(text); len(b) > 0; {
 		n, err := unix.Write(unix.Stderr, b)

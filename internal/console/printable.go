@@ -1,5 +1,5 @@
-// Package printable makes text of a file, a peer or another process fit for one line of a terminal.
-package printable
+// Package console writes lines for people: none of them is a command of a terminal, and none ends the process.
+package console
 
 import (
 	"strconv"
@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns a text that is one line and no command of a terminal: what can't be printed is as in a literal of
+// Printable returns a text that is one line and no command of a terminal: what can't be printed is as in a literal of
 // Go or C, \n or \x1b. All else stays.
-func Text(s string) string {
+func Printable(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)

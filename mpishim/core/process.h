@@ -1,11 +1,10 @@
 /*
- * The state of a process and its threads, for libpinwheel.so and libpinwheel-api.so.
+ * The state of a process, for libpinwheel.so and libpinwheel-api.so.
  * Each of the two libraries has a copy of its own; no symbol is exported.
  */
-#ifndef PINWHEEL_CORE_H
-#define PINWHEEL_CORE_H
+#ifndef PINWHEEL_PROCESS_H
+#define PINWHEEL_PROCESS_H
 
-#include <stdio.h>
 #include <time.h>
 #ifdef __x86_64__
 #include <x86intrin.h>
@@ -20,15 +19,10 @@
 
 extern struct pw_shared pw;
 
-/* process.c */
 void pw_prepare(void);  /* finds out what can be known before Go is there; call it first */
 void pw_warn(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line to standard error */
 /* atomic: by PINWHEEL_DISABLE, in a launcher, in a forked child. Every call passes straight through. */
 extern int pw_disabled;
-
-/* start.c */
-void pw_start(void); /* loads and starts the Go side, once; returns when that is ready or has given up */
-void pw_stop(void);  /* call it before the transport is closed */
 
 /*
  * A word that one thread writes while others read it is atomic at each access, and
@@ -52,15 +46,6 @@ static inline int pw_is_init(void) { return pw_likely(__atomic_load_n(&pw.is_ini
 
 static inline int pw_uses_verbs(void) { return __atomic_load_n(&pw.verbs_used, __ATOMIC_RELAXED) != 0; }
 
-/* Acquire: Go has filled in the Local's memory before the pointer to it. */
-static inline struct pwt_local *pw_local(const struct pw_thread *t, uint32_t domain)
-{
-	return __atomic_load_n(&t->local[domain], __ATOMIC_ACQUIRE);
-}
-
-/* Adds to a count that only this thread writes and any thread may read. */
-static inline void pw_add(uint64_t *count, uint64_t n) { __atomic_store_n(count, *count + n, __ATOMIC_RELAXED); }
-
 /* A domain as the region IDs of the helper have it: its slot, and how often that was taken before. */
 static inline uint32_t pw_domain_tag(unsigned i)
 {
@@ -71,30 +56,6 @@ static inline unsigned pw_domain_slot(uint32_t tag) { return tag % PW_DOMAINS; }
 
 /* A region as the helper knows it: caches number their regions independently. */
 static inline uint64_t pw_tagged(uint32_t tag, uint64_t id) { return (uint64_t)tag << PW_TAG_SHIFT | id; }
-
-/* thread.c */
-struct pw_thread *pw_thread_new(void); /* NULL if there is no memory */
-extern __thread struct pw_thread *pw_self_ __attribute__((tls_model("initial-exec")));
-void pw_sleep_on(uint32_t *word, uint32_t value, unsigned ms); /* while a futex has this value, and no longer than that */
-void pw_ring_doorbell(void); /* has the server look at mailboxes and grants */
-int pw_ask(struct pw_thread *t, uint32_t ask); /* asks the server what t->mail says; -1 if nobody answers, else 0 */
-int pw_ask_within(struct pw_thread *t, uint32_t ask, unsigned seconds); /* likewise; waits no longer than that */
-
-/* first.c: registers the whole pages of a first or late use in this thread, and returns 0 and a counted reference. Else -1: the
- * server has to be asked. */
-int pw_register_first(struct pw_thread *t, uint32_t domain, uint64_t addr, uint64_t bytes, uint32_t access,
-		const struct pw_call_id *call, struct pwt_ref *ref);
-
-static inline struct pw_thread *pw_self(void)
-{
-	return pw_likely(pw_self_ != NULL) ? pw_self_ : pw_thread_new();
-}
-
-/* site.c */
-void pw_site_init(void);
-void pw_site_walk(void **frame, uint64_t stack_end, uint64_t frames[PW_FRAMES]);
-struct pw_site *pw_site_here(struct pw_thread *t, void **frame); /* of the function with this frame; never NULL */
-struct pw_site *pw_site_at(struct pw_thread *t, uint64_t address); /* with one frame; never NULL */
 
 static inline uint64_t pw_clock_ns(clockid_t id)
 {

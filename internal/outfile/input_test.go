@@ -1,4 +1,4 @@
-package infile
+package outfile
 
 import (
 	"errors"
@@ -20,9 +20,9 @@ func TestOnlyRegularFilesAreOpenedAndNobodyIsWaitedFor(t *testing.T) {
 	}
 	stuck := time.AfterFunc(30*time.Second, func() { panic("waits for somebody to write the FIFO") })
 	defer stuck.Stop()
-	for path, want := range map[string]error{fifo: ErrNotRegular, dir: ErrNotRegular, "/dev/null": ErrNotRegular,
+	for path, want := range map[string]error{fifo: errNotRegular, dir: errNotRegular, "/dev/null": errNotRegular,
 		dir + "/none": fs.ErrNotExist, file: nil, link: nil} {
-		f, err := Open(path)
+		f, err := OpenInput(path)
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", path, err, want)
 		}
