@@ -214,6 +214,7 @@ struct pw_thread {
 	void *using;
 	struct pw_mr *free_mr[PW_FREE_MRS]; /* (C) see mr.h */
 	uint32_t free_mrs;
+	uint32_t unpublished; /* (C) it has registered a late use by itself, and not rung yet */
 
 	/* (Go) atomic: the server sets it as part of an answer, and to NULL before the cache is gone */
 	struct pwt_local *local[PW_DOMAINS];
