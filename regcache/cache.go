@@ -47,6 +47,7 @@ type Cache struct {
 
 	// What C threads may register by themselves (publish.go). All nil or zero if they may not.
 	grants       *grants
+	grantedIDs   [grantCount]mem.RegionID // of new regions, by grant
 	grantWatcher GrantWatcher
 	hasCredit    bool   // C threads have credit
 	unpublished  Usage  // accounted for, and to be published: was registered before the credit was withdrawn

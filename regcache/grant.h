@@ -1,11 +1,12 @@
 /*
- * How a C thread registers a first use by itself, without the writer of the cache.
+ * How a C thread registers memory by itself, without the writer of the cache: a first use, or a late one.
  *
  * The cache grants free slots, and gives credit below its limits. A thread that needs memory of which
- * the table knows no region
+ * the table knows no region, or a region that is not registered,
  *
  *   - takes a grant, and credit for the bytes (pwt_take_grant). This also counts the thread into the watch
- *     of the range, so that every change of its mapping from now on is in the log of the watcher;
+ *     of the range, so that every change of its mapping from now on is in the log of the watcher. The range of a
+ *     known region is all of it, and its ID becomes that of the slot;
  *   - registers the memory;
  *   - describes the registration and counts its reference in the slot (pwt_grant_made), or reports
  *     that it failed (pwt_grant_failed).
@@ -13,7 +14,8 @@
  * From then on the reference is as good as any, and its thread drops it by pwt_put. Nobody else can get one: the
  * table has no entry of the region yet. The writer publishes the registration later (publish.go). It opens
  * entries if the range has not changed since pwt_take_grant. Otherwise it retires the registration, which then
- * ends with its last reference, as that of any region whose mapping changed.
+ * ends with its last reference, as that of any region whose mapping changed. A known region moves to the slot if it
+ * is not registered by then. If somebody else has registered it, this registration, too, ends with its last reference.
  *
  * A state names the owner of a grant: FREE is anyone's who takes it by CAS, TAKEN the thread's, MADE and
  * FAILED the writer's. Nothing here waits, makes a system call or takes a lock.
@@ -71,8 +73,8 @@ static inline struct pwt_grants *pwt_grants(struct pwt_header *h)
 }
 
 /*
- * Whether a known region, registered or not, may have to do with a request: if it contains the middle and is of the same
- * kind. Regions that the request fits in do, and those that would grow for it. The writer decides anew, so this may err.
+ * Whether a known region may have to do with a request that fits in none: if it contains the middle and is of the same
+ * kind, as those that would grow for it do. The writer decides anew, so this may err.
  */
 static inline int pwt_is_known(const struct pwt_header *h, uint64_t low, uint64_t high, uint64_t want)
 {
@@ -114,21 +116,49 @@ static inline void pwt_watch(struct pwt_grants *o, uint64_t low, uint64_t high)
 		__atomic_fetch_add(&o->watches[g % PWT_GRANULE_COUNT], 1, __ATOMIC_SEQ_CST);
 }
 
+/* What a thread is to register for a request. */
+struct pwt_missing {
+	uint64_t low, high; /* whole pages */
+	uint64_t id;        /* of the known region; 0 for a first use */
+	uint32_t access;    /* enum ibv_access_flags */
+};
+
+/* Finds that, for whole pages. 0: the slow path has to look. */
+static inline int pwt_find_missing(const struct pwt_header *h, uint64_t want, struct pwt_missing *m)
+{
+	uint64_t state, low, flags, page_mask = h->page_mask;
+	struct pwt_entry *e = pwt_find(h, m->low, m->high, want, PWT_BEST_FIT, &state);
+	struct pwt_desc *d;
+
+	if (!e)
+		return !pwt_is_known(h, m->low, m->high, want);
+	d = pwt_desc(h, (uint32_t)(state & PWT_SLOT_MASK) - 1);
+	flags = __atomic_load_n(&d->flags, __ATOMIC_ACQUIRE);
+	low = pwt_load(&e->low);
+	m->low = low & ~page_mask;
+	m->high = pwt_load(&e->high) & ~PWT_WHICH;
+	m->id = pwt_load(&d->id);
+	m->access = pwt_access(low);
+	return !(state & PWT_OPEN) && flags & PWT_ABSENT && pwt_load(&e->state) == state;
+}
+
 /*
- * Takes a grant for whole pages that pwt_get did not find, with rights as pwt_want gives them. NULL:
- * the slow path has to look, since this is no first use, or nothing is granted. Otherwise the caller
- * registers the pages, and then calls pwt_grant_made or pwt_grant_failed.
+ * Takes a grant for memory that pwt_get did not find, with rights as pwt_want gives them. *m has the whole pages and
+ * the rights that are asked for, and afterwards those that are to be registered. NULL: the slow path has to look, since
+ * the memory belongs to a region that is on its way or would have to grow, or nothing is granted. Otherwise the caller
+ * registers *m, and then calls pwt_grant_made or pwt_grant_failed.
  */
-static inline struct pwt_grant *pwt_take_grant(struct pwt_local *l, uint64_t low, uint64_t high, uint64_t want)
+static inline struct pwt_grant *pwt_take_grant(struct pwt_local *l, uint64_t want, struct pwt_missing *m)
 {
 	struct pwt_header *h = l->table;
 	struct pwt_grants *o = pwt_grants(h);
 
-	if (high <= low || high - low > PWT_GRANT_BYTES || want & PWT_OTHER || !__atomic_load_n(&o->credit, __ATOMIC_RELAXED) ||
+	if (m->high <= m->low || want & PWT_OTHER || !__atomic_load_n(&o->credit, __ATOMIC_RELAXED) ||
 	    !pwt_is_current(h) || __atomic_load_n(&h->undone, __ATOMIC_RELAXED))
 		return NULL;
-	/* In this order: the writer makes a region known before it renews the grant. */
-	if (pwt_is_coming(o, low, high) || pwt_is_known(h, low, high, want))
+	m->id = 0;
+	/* In this order: the writer makes a region known, or registered, before it renews the grant. */
+	if (pwt_is_coming(o, m->low, m->high) || !pwt_find_missing(h, want, m) || m->high - m->low > PWT_GRANT_BYTES)
 		return NULL;
 	for (unsigned i = 0; i < PWT_GRANTS; i++) {
 		struct pwt_grant *f = &o->grant[i];
@@ -136,15 +166,17 @@ static inline struct pwt_grant *pwt_take_grant(struct pwt_local *l, uint64_t low
 
 		if (!__atomic_compare_exchange_n(&f->state, &is_free, PWT_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
-		if (!pwt_take_credit(o, high - low)) {
+		if (!pwt_take_credit(o, m->high - m->low)) {
 			__atomic_store_n(&f->state, PWT_FREE, __ATOMIC_RELEASE);
 			return NULL;
 		}
-		__atomic_store_n(&f->low, low, __ATOMIC_RELEASE);
-		__atomic_store_n(&f->high, high, __ATOMIC_RELEASE);
+		__atomic_store_n(&f->low, m->low, __ATOMIC_RELEASE);
+		__atomic_store_n(&f->high, m->high, __ATOMIC_RELEASE);
+		if (m->id)
+			__atomic_store_n(&pwt_desc(h, f->slot)->id, m->id, __ATOMIC_RELEASE);
 		/* First the word, then the watch: what the watch brings into the log comes later. */
 		f->generation = __atomic_load_n(__atomic_load_n(&h->gen, __ATOMIC_RELAXED), __ATOMIC_SEQ_CST);
-		pwt_watch(o, low, high);
+		pwt_watch(o, m->low, m->high);
 		return f;
 	}
 	return NULL;

@@ -28,7 +28,7 @@ func TestHeadersSayTheSameAsGo(t *testing.T) {
 		"COUNT_BITS": countBits, "COUNT_MASK": countMask, "LOCAL_WRITE": packAccess(1), "REMOTE_WRITE": packAccess(2),
 		"REMOTE_READ": packAccess(4), "REMOTE_ATOMIC": packAccess(8), "ON_DEMAND": packAccess(1 << 6),
 		"RELAXED_ORDERING": packAccess(1 << 20), "KIND": kindMask, "ACCESS": rightsMask | kindMask, "OTHER": otherBit,
-		"WHICH": whichMask, "FENCED": flagFenced, "ANY_COVERING": flagAnyCovering, "RETIRED": descRetired, "GOLDEN": golden,
+		"WHICH": whichMask, "FENCED": flagFenced, "ANY_COVERING": flagAnyCovering, "RETIRED": descRetired, "ABSENT": descAbsent, "GOLDEN": golden,
 		"GRANTS": grantCount, "GRANTS_AT": grantsAt, "GRANT_NOTES": GrantNotes,
 		"GRANT_BYTES": grantBytes, "CREDIT_BYTES": creditBits,
 		"GRANULE_BITS": vmwatch.GranuleBits, "GRANULE_COUNT": vmwatch.GranuleCount,

@@ -79,7 +79,7 @@ func (c *Cache) settle(g *region, s state) {
 		return
 	}
 	if g.known() {
-		c.absent.push(g)
+		c.beginAbsence(g)
 		return
 	}
 	if c.tab.isRetired(g.slot) {

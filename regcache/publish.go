@@ -8,7 +8,7 @@ import (
 	"pinwheel/verbs"
 )
 
-// C threads register first uses by themselves (grant.h). This file gives them credit and slots, and publishes
+// C threads register first and late uses by themselves (grant.h). This file gives them credit and slots, and publishes
 // what they have registered.
 
 // GrantWatcher is a Watcher that C code can have watch a range by itself: the counts of Interest, by granules
@@ -43,20 +43,26 @@ func (c *Cache) startGrants() {
 	c.grants, c.grantWatcher = c.tab.grants(), w
 	c.grants.watches = w.Interest()
 	for i := range c.grants.grant {
-		c.renewGrant(&c.grants.grant[i])
+		c.renewGrant(i)
 	}
 	c.giveCredit()
 }
 
-// renewGrant grants a slot, if there is one.
-func (c *Cache) renewGrant(f *grant) {
+// renewGrant grants another slot, if there is one.
+func (c *Cache) renewGrant(i int) {
 	slot, ok := c.tab.allocate()
 	if !ok {
-		atomic.StoreUint32(&f.state, grantNone)
+		atomic.StoreUint32(&c.grants.grant[i].state, grantNone)
 		return
 	}
+	c.grantSlot(i, slot)
+}
+
+// grantSlot grants a slot, under the ID that a new region will have.
+func (c *Cache) grantSlot(i int, slot uint32) {
 	c.lastID++
-	c.tab.grantSlot(f, slot, c.lastID)
+	c.grantedIDs[i] = c.lastID
+	c.tab.grantSlot(&c.grants.grant[i], slot, c.lastID)
 }
 
 // giveCredit gives it, once nothing is limited and all is published that was registered before something was.
@@ -153,7 +159,7 @@ func (c *Cache) publishUnlocking() {
 			return
 		}
 		for i := range c.grants.grant {
-			c.publishGrantUnlocking(&c.grants.grant[i])
+			c.publishGrantUnlocking(i)
 		}
 		_ = c.reclaimUnlocking() // failures are counted in Stats.Leaked
 		c.published = posted     // what came later counts for the next time
@@ -161,7 +167,8 @@ func (c *Cache) publishUnlocking() {
 }
 
 // publishGrantUnlocking takes over one grant, if it has come back, and renews it.
-func (c *Cache) publishGrantUnlocking(f *grant) {
+func (c *Cache) publishGrantUnlocking(i int) {
+	f := &c.grants.grant[i]
 	state := atomic.LoadUint32(&f.state)
 	if state != grantMade && state != grantFailed {
 		return
@@ -172,21 +179,33 @@ func (c *Cache) publishGrantUnlocking(f *grant) {
 	c.settleCredit(rng, state == grantMade)
 	if state == grantFailed {
 		c.grantWatcher.Uninterest(rng)
-		c.tab.grantSlot(f, f.slot, mem.RegionID(c.tab.desc(f.slot).id))
+		c.grantSlot(i, f.slot)
 		return
 	}
-	g := &region{rng: rng, access: access, slot: f.slot, state: registering, heapIndex: -1}
-	c.setSlot(g.slot, g)
-	var err error
+	g, err := c.publishedRegion(i, rng, access)
+	a.ID = g.id
+	c.renewGrant(i) // not before: C code looks there first, and then for known regions
+	c.publishRegionUnlocking(g, generation, a, err)
+}
+
+// publishedRegion returns the region that a C thread has registered with a grant: the known one that it has found, if
+// that is still as it was, or a new one. The new one is not known if there is an error.
+func (c *Cache) publishedRegion(i int, rng mem.Range, access verbs.Access) (*region, error) {
+	slot := c.grants.grant[i].slot
+	id := mem.RegionID(c.tab.desc(slot).id)
+	if g := c.byID.get(id); g != nil && g.state == absent && g.rng == rng && g.access == access {
+		c.moveTo(g, slot)
+		return g, nil
+	}
+	g := &region{rng: rng, access: access, slot: slot, state: registering, heapIndex: -1}
+	c.setSlot(slot, g)
 	switch refused := c.refuses(rng, access); {
 	case refused != nil && refused.err == nil: // that it can be registered, the thread has shown
-		err = errUncacheable
-	case !c.makeKnown(g):
-		err = errKnown
+		return g, errUncacheable
+	case id != c.grantedIDs[i] || !c.makeKnown(g):
+		return g, errKnown
 	}
-	a.ID = g.id
-	c.renewGrant(f) // not before: C code looks there first, and then for known regions
-	c.publishRegionUnlocking(g, generation, a, err)
+	return g, nil
 }
 
 // publishRegionUnlocking makes a registration that a C thread has made one that others can hit. If that can't be,
@@ -205,7 +224,10 @@ func (c *Cache) publishRegionUnlocking(g *region, generation uint64, a Published
 	}
 	var refused error
 	if err == nil {
-		if err = c.watchUnlocking(g, c.grantWatcher); err == nil && !g.verify &&
+		if !g.watched {
+			err = c.watchUnlocking(g, c.grantWatcher)
+		}
+		if err == nil && !g.verify &&
 			!c.grantWatcher.ChangedSince(generation, g.rng) { // what was freed since is nobody's: no need to ask
 			refused = c.acceptUnlocking(g, c.grantWatcher)
 		}
@@ -220,8 +242,9 @@ func (c *Cache) publishRegionUnlocking(g *region, generation uint64, a Published
 	}
 }
 
-// errKnown says that a region which others know stands for a range that was registered as a first use.
-var errKnown = errors.New("range is known under another region")
+// errKnown says that another region stands for a range by now, or that the range's own was registered or forgotten
+// meanwhile.
+var errKnown = errors.New("range is known otherwise")
 
 // makeKnown enters a region under the ID that was granted, as closed, unless another stands for its range
 // by now.
@@ -249,7 +272,9 @@ func (c *Cache) endPublication(g *region, err error) {
 		c.retired = append(c.retired, g)
 		return
 	case !g.known():
-		c.forgotten.push(mem.RegionID(c.tab.desc(g.slot).id)) // the helper may have heard of it
+		if id := mem.RegionID(c.tab.desc(g.slot).id); c.byID.get(id) == nil {
+			c.forgotten.push(id) // the helper may have heard of it
+		}
 		c.tab.retire(g.slot, true)
 		c.settle(g, registered)
 		c.retired = append(c.retired, g)

@@ -74,8 +74,32 @@ func (c *Cache) insert(g *region) error {
 	c.setSlot(slot, g)
 	c.tab.describe(slot, g.id, verbs.Region{})
 	c.tab.insert(slot, g.rng, packAccess(g.access))
-	c.absent.push(g)
+	c.beginAbsence(g)
 	return nil
+}
+
+// beginAbsence makes a known region one that is not registered. A C thread may register it by itself if the word of the
+// watcher is enough to tell whether the mapping has changed since.
+func (c *Cache) beginAbsence(g *region) {
+	c.absent.push(g)
+	c.tab.offer(g.slot, !g.verify)
+}
+
+// endAbsence is the opposite.
+func (c *Cache) endAbsence(g *region) {
+	c.absent.remove(g)
+	c.tab.offer(g.slot, false)
+}
+
+// moveTo gives an absent region a slot that a C thread has registered it under, and counts a reference to.
+func (c *Cache) moveTo(g *region, slot uint32) {
+	c.tab.erase(g.slot, g.rng)
+	c.endAbsence(g)
+	c.bySlot[g.slot] = nil
+	c.tab.release(g.slot)
+	g.slot, g.state = slot, registering
+	c.setSlot(slot, g)
+	c.tab.insert(slot, g.rng, packAccess(g.access))
 }
 
 func (c *Cache) setSlot(slot uint32, g *region) {
@@ -91,7 +115,7 @@ func (c *Cache) remove(g *region) {
 	c.tab.erase(g.slot, g.rng)
 	switch g.state {
 	case absent:
-		c.absent.remove(g)
+		c.endAbsence(g)
 		c.freeSlot(g)
 	case registered:
 		c.lru.remove(g)

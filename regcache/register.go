@@ -23,7 +23,7 @@ const (
 
 // registerUnlocking registers a region that is absent, ahead of any use if a is not nil.
 func (c *Cache) registerUnlocking(g *region, a *ahead) error {
-	c.absent.remove(g)
+	c.endAbsence(g)
 	g.state = registering
 	pinned := false
 	defer func() {

@@ -39,6 +39,7 @@
 #define PWT_FENCED 1u     /* header.flags: no membarrier(2) here; readers fence */
 #define PWT_ANY_COVERING 2u   /* any open region that covers a request will do */
 #define PWT_RETIRED 1u    /* desc.flags: look after the last reference */
+#define PWT_ABSENT 2u     /* desc.flags: known and not registered; a thread may register it by itself (grant.h) */
 
 struct pwt_header {
 	uint64_t magic;
@@ -318,6 +319,12 @@ PWT_HOT uint64_t pwt_want(uint32_t access)
 	uint64_t want = (access & 0xf) | (access & 1u << 6) >> 2 | (access & 1u << 20) >> 15;
 
 	return access & ~(0xfu | 1u << 6 | 1u << 20) ? want | PWT_OTHER : want;
+}
+
+/* The enum ibv_access_flags of an entry's rights: the inverse of pwt_want. */
+PWT_HOT uint32_t pwt_access(uint64_t low)
+{
+	return (uint32_t)((low & 0xf) | (low & PWT_ON_DEMAND) << 2 | (low & PWT_RELAXED_ORDERING) << 15);
 }
 
 /*

@@ -66,6 +66,7 @@ const (
 	flagFenced      = 1 << 0             // of header.flags: no membarrier; readers use a full fence
 	flagAnyCovering = 1 << 1             // any open region that covers a request will do
 	descRetired     = 1 << 0             // of desc.flags: look after the last reference
+	descAbsent      = 1 << 1             // likewise: a C thread may register the region by itself
 	golden          = 0x9e3779b97f4a7c15 // 2^64 / golden ratio
 	smallestArea    = 7                  // log2 of the entries of the first hash area
 	hugeArea        = 16                 // of one that fills a huge page

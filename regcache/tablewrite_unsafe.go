@@ -276,6 +276,15 @@ func (t *table) retire(slot uint32, on bool) {
 	atomic.AddUint32(&t.retired, ^uint32(0))
 }
 
+// offer says whether C threads may register the region of a slot, which is not retired, by themselves.
+func (t *table) offer(slot uint32, on bool) {
+	var flags uint32
+	if on {
+		flags = descAbsent
+	}
+	atomic.StoreUint32(&t.desc(slot).flags, flags)
+}
+
 // isRetired reports whether the last reference of a slot must be looked after.
 func (h *header) isRetired(slot uint32) bool {
 	return atomic.LoadUint32(&h.retired) != 0 && atomic.LoadUint32(&h.desc(slot).flags)&descRetired != 0

@@ -2,13 +2,13 @@
  * Uses of registered memory.
  *
  * Budget of a hit, from pinwheel_acquire to pinwheel_release: no system call, no
- * allocation, no lock, no Go. A first use is registered in this thread (first.c); any other miss
+ * allocation, no lock, no Go. A first or late use is registered in this thread (miss.c); any other miss
  * asks the server (pw_ask). If the server refuses, the transport's callback registers the memory
  * in this thread, past the cache.
  */
 #define _GNU_SOURCE
 #include "api.h"
-#include "first.h"
+#include "miss.h"
 #include "release.h"
 #include "site.h"
 #include "thread.h"
@@ -57,7 +57,7 @@ static __attribute__((noinline)) int missed(struct pw_thread *t, struct pinwheel
 	if (__atomic_load_n(&d->closing, __ATOMIC_ACQUIRE))
 		return -ESHUTDOWN;
 	if (t && api_is_managed(d) && !(access & ~API_SHAREABLE) &&
-	    !pw_register_first(t, d->place, (uintptr_t)addr, len, access, &t->mail.call, &u->ref))
+	    !pw_register_miss(t, d->place, (uintptr_t)addr, len, access, &t->mail.call, &u->ref))
 		return 0;
 	rc = ask(PW_ASK_ACQUIRE, t, d, addr, len, access, u);
 	if (!rc || rc == -ENOMEM || rc == -EAGAIN || rc == -ENOSPC)

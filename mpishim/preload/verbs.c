@@ -2,7 +2,7 @@
  * The wrappers of the calls of libibverbs that register memory.
  *
  * Budget of a hit, from ibv_reg_mr to ibv_dereg_mr: no system call, no
- * allocation, no lock, no Go. A first use is registered here (first.c); any other miss asks the
+ * allocation, no lock, no Go. A first or late use is registered here (miss.c); any other miss asks the
  * server (pw_ask). Memory that was not announced, when it comes for the first time, and what the server refuses
  * goes to libibverbs as if Pinwheel were not there.
  */
@@ -13,7 +13,7 @@
 #include "charged.h"
 #include "demand.h"
 #include "domain.h"
-#include "first.h"
+#include "miss.h"
 #include "mr.h"
 #include "plain.h"
 #include "record_ring.h"
@@ -34,7 +34,7 @@
 /* Whether the cache of the domain waits for changes of mappings to be noticed. */
 static int is_opening(unsigned domain) { return (int)__atomic_load_n(&pw.domain[domain].opening, __ATOMIC_ACQUIRE); }
 
-/* Gets a reference to memory that the table does not have: registers a first use, or asks the server. 0 if there is
+/* Gets a reference to memory that the table does not have: registers a first or late use, or asks the server. 0 if there is
  * one. */
 static __attribute__((noinline)) int register_or_ask(struct pw_thread *t, unsigned domain, void *addr, size_t bytes,
 						   unsigned access, const struct pw_announced *announced,
@@ -43,7 +43,7 @@ static __attribute__((noinline)) int register_or_ask(struct pw_thread *t, unsign
 	struct pw_mailbox *m = &t->mail;
 
 	m->call = pw_announced_call(announced);
-	if (!pw_register_first(t, domain, (uint64_t)addr, bytes, access, &m->call, ref))
+	if (!pw_register_miss(t, domain, (uint64_t)addr, bytes, access, &m->call, ref))
 		return 0;
 	if (is_opening(domain))
 		return -1;

@@ -9,7 +9,9 @@ enum { PAGE = 4096 };
 
 struct pwt_grant *ct_take(struct ct_thread *t, char *addr, size_t len)
 {
-	return pwt_take_grant(t->local, (uintptr_t)addr, (uintptr_t)addr + len, pwt_want(1));
+	struct pwt_missing m = {.low = (uintptr_t)addr, .high = (uintptr_t)addr + len, .access = 1};
+
+	return pwt_take_grant(t->local, pwt_want(1), &m);
 }
 
 struct pwt_ref ct_made(struct ct_thread *t, struct pwt_grant *f, uint64_t handle)
@@ -45,7 +47,7 @@ static int register_first(struct worker *w, struct ct_thread *t, char *addr, siz
 
 	if (!f)
 		return 0;
-	handle = rand_r(&w->seed) % 16 ? ct_register(w->run->cache, addr, len) : 0; /* the kernel refuses some */
+	handle = rand_r(&w->seed) % 16 ? ct_register(w->run->cache, (void *)f->low, f->high - f->low) : 0; /* the kernel refuses some */
 	if (!handle) {
 		ct_failed(t, f);
 		return 0;

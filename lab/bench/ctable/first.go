@@ -37,6 +37,11 @@ func (t *Thread) Take(r mem.Range) (Grant, bool) {
 	return Grant{f}, f != nil
 }
 
+// Range returns what is to be registered: the pages that were asked for, or those of the known region.
+func (g Grant) Range() mem.Range {
+	return mem.Range{Start: mem.Addr(g.f.low), End: mem.Addr(g.f.high)}
+}
+
 // Ref is a counted reference.
 type Ref struct{ ref C.struct_pwt_ref }
 
