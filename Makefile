@@ -1,8 +1,9 @@
-# make            what there is to make
+# make            the targets that most people need
+# make help-all   all of them, by area
 # make replay     the main job: NAS traces under every policy, a table and a figure
 # make test       the tests that need nothing but Go and a C compiler
 #
-# Everything the targets write goes to bin/ and out/; make results writes results/.
+# Targets write to bin/ and out/. Only results* and bench-*, where their help says so, write to results/.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,23 +19,32 @@ export GOFLAGS += -buildvcs=false
 # One line for a tool that is missing: $(call need,command,what to install)
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-micro results-limit results-papers results-prediction ablation helper-share import-again calibrate vmwatch-object test-litmus clean
+.PHONY: help help-all tools build replay test race race-packages fuzz test-grpc lint soak soak-node soak-vmmc test-faults test-sanitize bench-vmmc bench-files bench-peers bench-together bench results results-nodes results-files results-micro results-limit results-papers results-prediction ablation helper-share import-again calibrate vmwatch-object test-litmus clean
 
-## help: this list
+# The help is made of lines "## TARGET: what it does" above the targets, and of "##@ AREA" above the targets of an area.
+HELP := build replay test install lint race test-live bench-live docs install-ci clean help-all
+
 help:
-	@sed -n 's/^## \([a-z0-9-]*\): /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F'\t' '{printf "make %-16s %s\n", $$1, $$2}'
+	@for t in $(HELP); do sed -n "s/^## \($$t\): \(.*\)/make \1\t\2/p" $(MAKEFILE_LIST); done | expand -t 18
+
+##@ Build and install
+## help-all: every target, by area
+help-all:
+	@awk '/^##@ / { area = substr($$0, 5) } /^## [a-z0-9-]+: / { sub(":", ""); t = $$2; sub(/^## [^ ]+ /, ""); print area "\t" t "\t" $$0 }' \
+		$(MAKEFILE_LIST) | LC_ALL=C sort | awk -F'\t' '$$1 != area { area = $$1; print (NR > 1 ? "\n" : "") area } { printf "  %-24s %s\n", $$2, $$3 }'
 
 tools:
 	@$(call need,$(GO),install Go 1.26 or newer from https://go.dev/dl or your distribution)
 	@$(call need,gcc,apt-get install gcc libc6-dev)
 	@[ -f .tarball-version ] || $(call need,git,apt-get install git)
 
-## build: the commands, the preload library and the C API, into bin/
+## build: commands, preload library and C API, into bin/
 build: tools shim api
 	mkdir -p $(SHIM_LIB)
 	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$(packaging/version.sh)" -o $(SHIM_LIB)/ ./cmd/...
 
-## replay: replay the NAS traces under every policy, in virtual time and with real pinning
+##@ Measure
+## replay: the main job: eleven NAS runs replayed under every policy; three also pin memory
 replay: build
 	mkdir -p $(OUT)
 	bin/nasreplay compare $(TRACES)
@@ -46,6 +56,7 @@ replay: build
 # the tests and once for the libraries. The race detector can't do with it.
 lint test: export GOFLAGS += -buildmode=pie
 
+##@ Test
 ## test: every test that runs in seconds, anywhere
 # lint vets. Some tests wait, so there are two packages more at a time than processors.
 test: tools
@@ -62,7 +73,7 @@ race_packages = $(filter-out $(RACE_PROGRAMS),$(sort $(shell $(GO) list -f '{{if
 race-packages:
 	@printf '%s\n' $(race_packages)
 
-## race: under the race detector, the tests of packages that have goroutines or share memory with others
+## race: the tests of concurrent packages, under the race detector
 race: tools
 	$(GO) test -race -timeout 40m $(race_packages)
 
@@ -76,7 +87,7 @@ fuzz: tools
 		done; \
 	done
 
-## test-grpc: gRPC over comm/vmmc/stream, which only this test needs: it downloads gRPC
+## test-grpc: gRPC over comm/vmmc/stream; downloads gRPC
 test-grpc: tools
 	cd comm/vmmc/stream/testdata/grpc && \
 		for try in 1 2 3; do $(GO) list -mod=mod -deps -test . >/dev/null && break || sleep 10; done && \
@@ -89,62 +100,66 @@ lint: tools
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
-## soak: fifteen minutes of random maps, unmaps, faults in every call and limits under the registration cache
+##@ Soak
+## soak: 15 minutes of random mappings, faults and limits under the registration cache
 soak: tools
 	PINWHEEL_SOAK=10m $(GO) test -count=1 -run Soak -timeout 30m -v ./regcache ./lab/bench/ctable
 
 NODE_KILLS ?= 10000
 
-## soak-node: kill and start NODE_KILLS=10000 members of a job on this node, at random moments; the budget must hold
+## soak-node: kill and start NODE_KILLS=10000 members of a job on this node
 soak-node: tools
 	PINWHEEL_NODE_KILLS=$(NODE_KILLS) $(GO) test -count=1 -run Soak -timeout 120m -v ./internal/node
 
 VMMC_CYCLES ?= 100000
 
-## soak-vmmc: export, import and unexport VMMC_CYCLES=100000 times on each transport; nothing may be left
+## soak-vmmc: export, import and unexport VMMC_CYCLES=100000 times on each transport
 soak-vmmc: softverbs
 	PINWHEEL_VMMC_CYCLES=$(VMMC_CYCLES) $(SOFTVERBS_GO_TEST) -run Soak -timeout 120m -v ./comm/vmmc
 
-## test-faults: 100,000 Managers with a fault each, or PINWHEEL_FAULTS, and 1,000 over io_uring, or PINWHEEL_FAULTS_URING
+##@ Test
+## test-faults: 100,000 Managers with a fault each (PINWHEEL_FAULTS), 1,000 over io_uring (PINWHEEL_FAULTS_URING)
 test-faults: tools
 	PINWHEEL_FAULTS=$${PINWHEEL_FAULTS:-100000} PINWHEEL_FAULTS_URING=$${PINWHEEL_FAULTS_URING:-1000} \
 		$(GO) test -count=1 -run FaultsOver -timeout 60m -v . | grep -v '^pinwheel: internal fault'
 
-## test-sanitize: the C side of the cache, the C API and the preload library under ThreadSanitizer and AddressSanitizer
+## test-sanitize: the C code under ThreadSanitizer and AddressSanitizer
 test-sanitize: tools
 	CGO_CFLAGS="-g -O1 -fsanitize=thread" CGO_LDFLAGS=-fsanitize=thread $(GO) test -timeout 30m ./lab/bench/ctable
 	$(GO) test -timeout 30m -asan ./lab/bench/ctable
 	PINWHEEL_SANITIZE=y $(GO) test -timeout 30m -count=1 -run Sanitizers ./mpishim
 
-## bench-peers: our cache, in Go and C, beside UCX's in one run; writes out/bench-peers.jsonl
+##@ Measure
+## bench-peers: the registration cache, in Go and C, compared with UCX's, into out/bench-peers.jsonl
 bench-peers: tools
 	mkdir -p $(OUT)
 	lab/bench/peers/run.sh
 
-## bench-vmmc: latency, bandwidth and processor time of vmmc, comm/vmmc/stream and comm/vmmc/rpc, beside sockets and net/rpc; writes out/bench-vmmc.txt
+## bench-vmmc: vmmc, its streams and calls, compared with sockets and net/rpc, into out/bench-vmmc.txt
 bench-vmmc: build
 	mkdir -p $(OUT)
 	bin/pinwheel bench vmmc --rounds 5 --time 500ms --claims | tee $(OUT)/bench-vmmc.txt
 
 FILES_DIR ?= /dev/shm
 
-## bench-files: files by pinwheel serve beside sendfile(2), nginx and rsync, in FILES_DIR=/dev/shm; writes out/bench-files.txt
+## bench-files: pinwheel serve compared with sendfile(2), nginx and rsync; FILES_DIR=/dev/shm
 bench-files: build
 	mkdir -p $(OUT)
 	bin/pinwheel bench files --dir $(FILES_DIR) --claims | tee $(OUT)/bench-files.txt
 
-## bench-together: what registrations lose to each other that run at the same time, on io_uring and on the software device
+## bench-together: what registrations lose to each other that run at the same time
 bench-together: tools softverbs
 	mkdir -p $(OUT)
 	{ $(GO) test -run '^$$' -bench Together -benchtime 200x -count 3 ./verbs/uring && \
 		$(ON_SOFTVERBS) PINWHEEL_REQUIRE_RDMA=y $(GO) test -run '^$$' -bench Together -benchtime 200x -count 3 ./verbs/rdma; } | tee $(OUT)/bench-together.txt
 
-## bench: every benchmark, into out/bench.txt for benchstat
+## bench: every Go benchmark, into out/bench.txt for benchstat
 bench: tools
 	mkdir -p $(OUT)
 	$(GO) test -run '^$$' -bench . -benchtime 200ms -count 5 ./... | tee $(OUT)/bench.txt
 
-## results: write results/ and the README's figures anew; needs both cores idle for about eight minutes
+##@ Write results/ (needs a quiet machine)
+## results: results/ and README's simulated figures (8 minutes)
 results: build
 	bin/nasreplay compare --mode real --pairs 5 --policy leave-pinned,paper,pinwheel --json $(REAL_TRACES) > results/real.jsonl.partial
 	mkdir -p $(OUT)
@@ -156,23 +171,25 @@ results: build
 	bin/nasreplay results --out results
 	bin/nasreplay frontier --out results --document README.md $(TRACES)
 
-## results-prediction: write results/prediction.md anew: each trace against its targets, each idea left out, what can't be foreseen
+## results-prediction: results/prediction.md: goals, each idea left out, what nobody can foresee (any machine)
 results-prediction: build
 	bin/nasreplay prediction --out results $(TRACES)
 
-## ablation: what policy pinwheel saves and costs over all traces without each of its ideas
+##@ Measure
+## ablation: what policy pinwheel saves and costs without each of its ideas
 ablation: build
 	bin/nasreplay prediction --part ablation $(TRACES)
 
-## helper-share: write what the helper saves and costs within shares of a core, into results/helper-share.md
+##@ Write results/ (needs a quiet machine)
+## helper-share: what a share of a core saves and costs, into results/helper-share.md (any machine)
 helper-share: build
-	bin/nasreplay shares --document results/helper-share.md $(TRACES)
+	bin/nasreplay shares --document results/helper-share.md --summary README.md $(TRACES)
 
-## results-nodes: write results/nodes.md anew: shared idle cores, several tasks on a node, 4096 ranks; takes some minutes
+## results-nodes: results/nodes.md: shared idle cores, several tasks on a node, 4,096 ranks (any machine)
 results-nodes: build
 	bin/nasreplay nodes --out results
 
-## results-micro: write results/papers/micro.md anew: the microbenchmarks of the papers, in virtual time
+## results-micro: results/papers/micro.md: the papers' microbenchmarks, in virtual time (any machine)
 results-micro: build
 	bin/nasreplay micro --out results/papers
 
@@ -181,7 +198,7 @@ results-micro: build
 LIMIT_RUNS := "" "--budget 160M" "--class D --iterations 25" "--class D --iterations 25 --budget 2861M" \
 	"--class D --iterations 25 --budget 2G" "--class D --iterations 25 --budget 1800M"
 
-## results-limit: write results/papers/limit.txt anew: FT beyond the limit of pinned memory, in virtual time
+## results-limit: results/papers/limit.txt: FT beyond the limit of pinned memory, in virtual time (any machine)
 results-limit: build
 	mkdir -p results/papers
 	for r in $(LIMIT_RUNS); do bin/nasreplay scale --to 32 --layout 2x16 $$r --policy leave-pinned,lru,paper,pinwheel,oracle --json \
@@ -189,17 +206,17 @@ results-limit: build
 	for r in $(LIMIT_RUNS); do bin/nasreplay scale --to 32 --layout 2x16 $$r --policy leave-pinned,lru,paper,pinwheel,oracle \
 		results/traces/ft.C.16.pwt || exit; done > results/papers/limit.txt
 
-## results-papers: write results/papers.md anew, from the raw data that are there: what the papers have, and what we have
+## results-papers: results/papers.md: what the papers have, and what we have, from raw data (any machine)
 results-papers: build
 	bin/nasreplay papers --out results
 
-## results-files: write results/files/figures.md and its figures anew: strategies of serving files, in virtual time
+## results-files: results/files/figures.md: ways to serve files, in virtual time (any machine)
 results-files: build
 	bin/nasreplay files --out results/files
 
 AGAIN_SOURCE := NPB 3.4-MPI (gfortran -O2, Open MPI 4.1.4), all ranks on one 2-core machine; a second run of the job on another machine and day, under another load
 
-## import-again: import second runs of the jobs of results/traces, the recorder's CSV=DIR/JOB/rank*.csv*, into results/traces-again
+## import-again: second runs of the jobs of results/traces, from the recorder's CSV=DIR/JOB/rank*.csv*
 import-again: build
 	@[ -n "$(CSV)" ] || { echo "make: give CSV=DIR, which has a directory of rank*.csv or rank*.csv.zst for each job" >&2; exit 1; }
 	mkdir -p results/traces-again
@@ -208,20 +225,24 @@ import-again: build
 		bin/nasreplay import --force --out "results/traces-again/$$job.pwt" --source "$(AGAIN_SOURCE)" "$$dir"rank*.csv*; \
 	done
 
-## calibrate: measure what registration costs here, into out/calibration.json
+##@ Measure
+## calibrate: what registration costs here, into out/calibration.json
 calibrate: build
 	mkdir -p $(OUT)
 	bin/nasreplay calibrate --out $(OUT)/calibration.json
 
-## vmwatch-object: compile vmwatch/bpf/watch.bpf.c anew, for each processor (needs clang, llvm and libbpf-dev)
+##@ Build and install
+## vmwatch-object: compile vmwatch/bpf/watch.bpf.c (needs clang, llvm and libbpf-dev)
 vmwatch-object:
 	$(GO) generate ./vmwatch
 
-## test-litmus: the order in which the table is read and written, against the memory model of C11 (needs herd7: opam install herdtools7)
+##@ Test
+## test-litmus: the order of reads and writes in the table, against the memory model of C11 (needs herd7)
 test-litmus:
 	@$(call need,herd7,opam install herdtools7)
 	regcache/litmus/run.sh
 
+##@ Build and install
 ## clean: remove bin/ and out/
 clean:
 	rm -rf bin $(OUT)

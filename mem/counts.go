@@ -73,7 +73,7 @@ func (c *Counts) change(r Range, delta int32) []Range {
 	return c.crossed
 }
 
-// neighbours returns how many of the segments beside segment i have a reference; the open one has none.
+// neighbours returns how many of the segments next to segment i have a reference; the open one has none.
 func (c *Counts) neighbours(i int) int { return min(int(c.before(i)), 1) + min(int(c.count[i+1]), 1) }
 
 // cut makes an address a boundary and returns the segment that begins there.

@@ -40,21 +40,17 @@ func TestIncludesFollowTheFolders(t *testing.T) {
 			t.Fatalf("%s: %d files, %v", folder, len(files), err)
 		}
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range include.FindAllStringSubmatch(string(text), -1) {
-				if from := folders[m[1]]; from != "" && !slices.Contains(may, from) {
-					t.Errorf("%s includes %s/%s", file, from, m[1])
+			for _, name := range included(t, file) {
+				if from := folders[name]; from != "" && !slices.Contains(may, from) {
+					t.Errorf("%s includes %s/%s", file, from, name)
 				}
 			}
 		}
 	}
 }
 
-// TestFilesCallNoCircles: a C file uses functions and data of files that do not use
-// its own, directly or through others.
+// TestFilesCallNoCircles: a C file uses functions, data and headers of files that do not use
+// its own, directly or through others. A header belongs to the C file of its name.
 func TestFilesCallNoCircles(t *testing.T) {
 	t.Parallel()
 	dir := theStage(t)
@@ -64,6 +60,8 @@ func TestFilesCallNoCircles(t *testing.T) {
 	}
 	defines, uses := make(map[string]string), make(map[string][]string)
 	for _, source := range sources {
+		stem := strings.TrimSuffix(source, ".c")
+		uses[stem] = append(uses[stem], included(t, source)...)
 		table, err := exec.Command("nm", "-P", objectOf(dir, source)).Output()
 		if err != nil {
 			t.Fatal(err)
@@ -72,30 +70,54 @@ func TestFilesCallNoCircles(t *testing.T) {
 			name, kind := strings.Fields(line)[0], strings.Fields(line)[1]
 			switch {
 			case kind == "U":
-				uses[source] = append(uses[source], name)
+				uses[stem] = append(uses[stem], name)
 			case strings.ToUpper(kind) == kind:
-				defines[name] = source
+				defines[name] = stem
 			}
+		}
+	}
+	for _, folder := range []string{"core", "preload", "api"} {
+		headers, err := filepath.Glob(folder + "/*.h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, header := range headers {
+			stem := strings.TrimSuffix(header, ".h")
+			defines[filepath.Base(header)] = stem
+			uses[stem] = append(uses[stem], included(t, header)...)
 		}
 	}
 	done := make(map[string]bool)
-	var visit func(source string, path []string)
-	visit = func(source string, path []string) {
-		if i := slices.Index(path, source); i >= 0 {
-			t.Errorf("a circle: %s", strings.Join(append(path[i:], source), " -> "))
+	var visit func(stem string, path []string)
+	visit = func(stem string, path []string) {
+		if i := slices.Index(path, stem); i >= 0 {
+			t.Errorf("a circle: %s", strings.Join(append(path[i:], stem), " -> "))
 			return
 		}
-		if done[source] {
+		if done[stem] {
 			return
 		}
-		for _, name := range uses[source] {
-			if other := defines[name]; other != "" && other != source {
-				visit(other, append(path, source))
+		for _, name := range uses[stem] {
+			if other := defines[name]; other != "" && other != stem {
+				visit(other, append(path, stem))
 			}
 		}
-		done[source] = true
+		done[stem] = true
 	}
-	for _, source := range sources {
-		visit(source, nil)
+	for stem := range uses {
+		visit(stem, nil)
 	}
+}
+
+// included returns the headers that a C file includes, by name.
+func included(t *testing.T, file string) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range include.FindAllStringSubmatch(string(text), -1) {
+		names = append(names, m[1])
+	}
+	return names
 }

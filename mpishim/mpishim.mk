@@ -19,7 +19,8 @@ MPI_PROGRAMS := $(patsubst lab/testbed/programs/%,$(SHIM_OUT)/tests/%,$(basename
 
 .PHONY: shim mpi-programs
 
-## shim: build libpinwheel.so, libpinwheel-go.so and libpinwheel-meter.so into bin/
+##@ Build and install
+## shim: libpinwheel.so, libpinwheel-go.so and libpinwheel-meter.so, into bin/
 shim: $(SHIM_LIB)/libpinwheel.so $(SHIM_LIB)/libpinwheel-go.so $(SHIM_LIB)/libpinwheel-meter.so
 
 $(SHIM_LIB)/libpinwheel.so: $(SHIM_SRC) $(SHIM_HDR)
@@ -38,7 +39,7 @@ $(SHIM_LIB)/libpinwheel-go.so:
 	$(GO) build -buildmode=c-shared -ldflags '-extldflags=-Wl,-soname,$(@F)' -o $@ ./mpishim/server
 	@rm -f $(@:.so=.h)
 
-## mpi-programs: build the MPI test programs (C, C++, Fortran)
+## mpi-programs: the MPI programs of the tests, in C, C++ and Fortran
 mpi-programs: $(MPI_PROGRAMS)
 
 $(SHIM_OUT)/tests/%: lab/testbed/programs/%.c $(wildcard lab/testbed/programs/*.h)
@@ -55,7 +56,8 @@ $(SHIM_OUT)/tests/%: lab/testbed/programs/%.f90
 
 .PHONY: test-jobs
 
-## test-jobs: jobs of Open MPI and MPICH outside any guest, over shared memory and TCP; wrappers and headers beside the installed ones
+##@ Test
+## test-jobs: jobs of Open MPI and MPICH without RDMA; our rows and headers against the installed ones
 test-jobs: tools
 	MPISHIM_TEST_JOBS=1 $(GO) test -count=1 -timeout 30m -run 'OutsideOfVerbs|RealJobs|IsReplayed|RowsFit|APIHeader' ./mpishim
 
@@ -78,21 +80,30 @@ standin: shim
 	for p in path calls life; do $(CC) -O2 -fno-omit-frame-pointer -o $(STANDIN)/$$p mpishim/testing/standin/$$p.c $(STANDIN)/libmpi.so.40 $(STANDIN)/libibverbs.so.1 -lpthread \
 		-Wl,-rpath,$(abspath $(STANDIN)) -Wl,-rpath-link,$(STANDIN); done
 
-## bench-path: what a message costs on the path of the preload library, and a call that registers nothing, in ns (a minute)
+##@ Measure
+## bench-path: what a message costs in the preload library, in ns (a minute)
 bench-path: standin
 	mpishim/testing/standin/bench.sh $(STANDIN) 5 | tee $(SHIM_OUT)/bench-path.txt
 
-.PHONY: bench-start bench-helper
+.PHONY: bench-start bench-helper bench-api
 
 ## bench-start: processor time of the start and end of a rank, in ms (a minute)
 bench-start: standin
 	mpishim/testing/standin/start.sh $(STANDIN) 10 | tee $(SHIM_OUT)/bench-start.txt
 
-## bench-helper: processor time of the helper a use beside registrations, and its wake-ups (20 seconds)
+## bench-helper: processor time of the helper for each use, and its wake-ups (20 seconds)
 bench-helper: standin
 	mpishim/testing/standin/helper.sh $(STANDIN) | tee $(SHIM_OUT)/bench-helper.txt
 
-## bench-latency: the share of the path in an exchange of 17 KB over shared memory (a minute)
+## bench-api: acquire and release by the C API, in ns; a first use, in us
+bench-api: api
+	@mkdir -p $(SHIM_OUT)
+	for p in hit ask; do $(CC) -O2 -fno-omit-frame-pointer -Wall -Wextra -Impishim/include -o $(SHIM_OUT)/$$p mpishim/testing/standin/$$p.c \
+		-L$(SHIM_LIB) -lpinwheel-api -lpthread -Wl,-rpath,$(abspath $(SHIM_LIB)); done
+	{ for p in leave-pinned pinwheel; do echo "$$p"; PINWHEEL_POLICY=$$p PINWHEEL_IDLE_POLICY=aggressive $(SHIM_OUT)/hit; done; \
+		PINWHEEL_POLICY=leave-pinned $(SHIM_OUT)/ask; } | tee $(SHIM_OUT)/bench-api.txt
+
+## bench-latency: an exchange of 17 KB over shared memory, with and without (a minute)
 bench-latency: shim mpi-programs
 	lab/testbed/programs/latency.sh "$(CURDIR)/$(SHIM_LIB)" "$(CURDIR)/$(SHIM_OUT)/tests" 9 | tee $(SHIM_OUT)/bench-latency.txt
 
@@ -102,13 +113,14 @@ NPB ?=
 
 BENCH_RECORD_PROGRAMS ?= ft.B mg.B is.C
 
-## bench-record: what recording costs NPB 3.4, two ranks over shared memory; NPB=DIR has ft.B.x and the others (see BENCH_RECORD_PROGRAMS)
+## bench-record: what recording costs NPB 3.4; NPB=DIR
 bench-record: shim
 	@[ -n "$(NPB)" ] || { echo "bench-record: give NPB=DIR, the bin directory of NPB 3.4-MPI, which is not part of Pinwheel"; exit 1; }
 	@mkdir -p $(SHIM_OUT)
 	lab/testbed/programs/record.sh "$(CURDIR)/$(SHIM_LIB)" $(abspath $(NPB)) 5 $(BENCH_RECORD_PROGRAMS) | tee $(SHIM_OUT)/bench-record.txt
 
-## soak-mpi: many launches of programs that end in every way; exit codes must be those without us (SOAK_LAUNCHES=1000)
+##@ Soak
+## soak-mpi: SOAK_LAUNCHES=1000 of programs that end in every way, without RDMA
 soak-mpi: standin mpi-programs
 	lab/testbed/programs/soak.sh "$(CURDIR)/$(STANDIN)" "$(CURDIR)/$(SHIM_OUT)/tests" $(SOAK_LAUNCHES)
 

@@ -192,8 +192,8 @@ func (v *view) claimOn(cpu int) int {
 	return slices.IndexFunc(v.others, func(c Claim) bool { return slices.Contains(core, c.CPU) })
 }
 
-// spares returns the processors for the workers of this helper, which has one of its own: of each idle core that
-// no helper has, one. Its share of them, as all helpers count, up to a number.
+// spares returns the processors for the workers of this helper, which has one already: one of each idle core that no
+// helper has. The helpers of the node divide them; this is the share of one, at most this many.
 func (v *view) spares(most int) (spare []int) {
 	var idle []int
 	seen := map[int]bool{}

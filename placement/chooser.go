@@ -61,9 +61,9 @@ func (c *Chooser) Limit(allowed []int, quotaLeft float64) {
 // helper takes from others in a busy second or two.
 const parkAfter = 3
 
-// bytesDecay slows the fall of what a process claims to have registered, to one part in so many at
-// each look. A helper deregisters memory: if the claim fell with that, the core would go to a process without
-// helper at the next look, and come back at the one after it.
+// bytesDecay slows the fall of the bytes that a process claims to have registered, by a sixteenth of them at each look.
+// A helper deregisters memory: if the claim fell with that, the core would go to a process without helper at the next
+// look, and come back at the one after it.
 const bytesDecay = 16
 
 // Choose makes this helper's choice among the claims of all helpers of the node, its own among

@@ -171,8 +171,8 @@ func (p *Placer) place() {
 const cpusetLooks = 10
 
 // followCPUSet asks which processors are allowed if the cpuset has changed. Kubernetes changes the cpusets of
-// running pods whenever another pod gets processors of its own. That the affinity of a thread has changed is no
-// reason: an OpenMP runtime binds each thread to one processor.
+// running pods whenever another pod gets exclusive processors. That the affinity of a thread has changed is no reason:
+// an OpenMP runtime binds each thread to one processor.
 func (p *Placer) followCPUSet() {
 	cpuset, _ := cgroup.CPUSet(p.opt.Root)
 	if slices.Equal(cpuset, p.cpuset) {

@@ -43,7 +43,7 @@ func newContexts() contexts {
 	return contexts{present: make(map[signature]*follower), most: leastGeneration, edition: 1}
 }
 
-// fit makes room for the contexts of so many regions.
+// fit makes room for the contexts of this many regions.
 func (c *contexts) fit(regions int) {
 	c.most = min(max(leastGeneration, contextsPerRegion*regions), mostGeneration)
 }
@@ -106,8 +106,8 @@ func (c *contexts) find(sig signature) *follower {
 	return f
 }
 
-// divide gives a context a follower of its own, with those of the levels before it that share it: it was met for the
-// first time together with another context of the next level.
+// divide gives a context its own follower, which the levels before it take as well if they shared its old one: it was
+// met for the first time together with another context of the next level.
 func (c *contexts) divide(sigs *[levels]signature, followers *[levels]*follower, level int) {
 	shared := followers[level]
 	own := new(follower)

@@ -14,12 +14,10 @@ import (
 // time seen between two of its uses; and a region is due at the earliest deadline,
 // last use plus period, over all its signatures.
 //
-// The paper does not say what becomes of a deadline that passed without its use,
-// because the program took another path. NewPaper takes section 3.2, "finds the
-// nearest future registration time", for it: such a deadline counts no longer.
-// NewPaperStrict takes inequality 1 as it is printed, t_c + t_p <= t_d with t_d the
-// "earliest registration deadline associated with the region": such a deadline keeps
-// the region registered until its signature comes again.
+// The paper does not say what happens when a deadline passes without its use, because the program took another path.
+// NewPaper takes section 3.2, "finds the nearest future registration time", for it: such a deadline counts no longer.
+// NewPaperStrict takes inequality 1 as it is printed, t_c + t_p <= t_d with t_d the "earliest registration deadline
+// associated with the region": such a deadline keeps the region registered until its signature comes again.
 type Paper struct {
 	period
 	window []call // the calls before, the next one to be replaced at from

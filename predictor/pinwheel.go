@@ -19,11 +19,11 @@ type Options struct {
 
 // Pinwheel is the default predictor. It differs from Paper in what it predicts: not the period of a
 // call site, but how long a region stays idle after a use in this very context, and which event comes
-// last before its next need. Until that event was seen, the region is not wanted: its gate is closed. It stays closed
-// however late the event is, once the event has proved right. Before that, the gate is given up when the need never came
-// later. From the event it is only a short way to the need, so the error is
-// a share of that stretch and not of the whole idle time. How early on this way the region
-// should be ready weighs the memory that an early registration costs against the stall of a late one.
+// last before its next need. Until that event is seen, the region is not wanted: its gate is closed. An event that has
+// proved right may be as late as it likes; the gate of any other is given up at the latest time at which the need has
+// ever come. The stretch from the event to the need is short, so the error is a share of that stretch and not of the
+// whole idle time. When in this stretch the region should be ready is a trade: registering early costs memory,
+// registering late stalls the program.
 type Pinwheel struct {
 	without   Idea
 	history   history

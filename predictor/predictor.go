@@ -65,8 +65,7 @@ type Prediction struct {
 	Gated bool
 	// AfterNs is how soon after that event the need may come.
 	AfterNs int64
-	// GateNs is until when to wait for that event: Never if it has come before so many needs that it can be
-	// relied on.
+	// GateNs is when to stop waiting for that event: Never if it has come before enough needs to be relied on.
 	GateNs int64
 }
 

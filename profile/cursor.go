@@ -29,7 +29,7 @@ func (c *cursor) upTo(most uint64) uint64 {
 	return v
 }
 
-// count reads how many things follow, each of which takes so many bytes at least.
+// count reads how many things follow, each of which takes at least this many bytes.
 func (c *cursor) count(bytes int) int {
 	n := c.uvarint()
 	if n > uint64(len(c.b)/bytes) {

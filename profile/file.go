@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 
-	"pinwheel/internal/infile"
 	"pinwheel/internal/outfile"
 	"pinwheel/predictor"
 )
@@ -135,7 +134,7 @@ type place struct {
 
 // Open reads the head of a file.
 func Open(path string) (*File, error) {
-	in, err := infile.Open(path)
+	in, err := outfile.OpenInput(path)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +150,7 @@ func Open(path string) (*File, error) {
 	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
-// read reads the head of a file of so many bytes.
+// read reads the head of a file of this many bytes.
 func read(in io.ReaderAt, size int64) (*File, error) {
 	var prelude [preludeBytes]byte
 	if n, err := in.ReadAt(prelude[:], 0); n < preludeBytes {

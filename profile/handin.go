@@ -113,7 +113,7 @@ const (
 	answerFailed byte = 2
 )
 
-// A part on its way: rank, length of the trained entries, length of the modules, and so many bytes.
+// A part on its way: rank, length of the trained entries, length of the modules, and that many bytes.
 const (
 	partHeaderBytes = 12
 	maxModules      = 1 << 20 // bytes

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"pinwheel/internal/printable"
+	"pinwheel/internal/console"
 	"pinwheel/mem"
 )
 
@@ -32,7 +32,7 @@ func Arguments(commandLine string) string {
 func (k Key) Differs(have Key) string {
 	switch {
 	case k.Program != have.Program:
-		return fmt.Sprintf("it is of the program %s", printable.Text(have.Program))
+		return fmt.Sprintf("it is of the program %s", console.Printable(have.Program))
 	case k.Ranks != have.Ranks:
 		return fmt.Sprintf("it is of a run of %d ranks", have.Ranks)
 	case k.Arguments != have.Arguments:

@@ -13,13 +13,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/console"
 	"pinwheel/internal/cpulist"
-	"pinwheel/internal/printable"
 	"pinwheel/predictor"
 )
 
-// Store is a directory of profiles. Processes share it without locks: files are replaced whole, and whoever does not
-// find one goes on without.
+// Store is a directory of profiles. Processes share it without locks: files are replaced whole, and a process that
+// finds none runs without.
 type Store struct {
 	Dir string
 	// LimitBytes is how large the directory may become. 0: there is no limit.
@@ -84,7 +84,7 @@ func (o *Origin) Discard() (replaced bool, err error) {
 	return false, err
 }
 
-// differs says in what a key differs from that of the profiles in a directory; "" if none can be read.
+// differs names the parts of a key that differ from those of the profiles in a directory; "" if none can be read.
 func differs(k Key, dir string) string {
 	names, _ := filepath.Glob(filepath.Join(globQuoted(dir), "*"+extension)) // the pattern is valid
 	for _, name := range names {
@@ -141,7 +141,7 @@ func load(path string, rank int, libraries *Modules, force bool) (*predictor.Tra
 	defer f.Close() // only read from
 	if libraries != nil && !force {
 		if name := libraries.changed(f.Modules); name != "" {
-			return nil, fmt.Errorf("%w: %s has changed", ErrOtherJob, printable.Text(name))
+			return nil, fmt.Errorf("%w: %s has changed", ErrOtherJob, console.Printable(name))
 		}
 	}
 	l, err := f.Trained(rank)
@@ -228,7 +228,7 @@ func (s Store) removeCovered(dir, name string, ranks []int) {
 	}
 }
 
-// isLeftOver reports whether a file is what a process has left that was killed while it wrote.
+// isLeftOver reports whether a file was left by a process that was killed while it wrote.
 func isLeftOver(info fs.FileInfo) bool {
 	const writing = time.Hour // nobody takes as long
 	return strings.HasSuffix(info.Name(), ".partial") && time.Since(info.ModTime()) > writing

@@ -48,7 +48,7 @@ func buildOf(r *trace.RankReader) (build string, known bool) {
 	return "", false
 }
 
-// addSites adds to sum the call sites of buffers of at least so many bytes.
+// addSites adds to sum the call sites of buffers of at least this many bytes.
 func addSites(sum hash.Hash, r *trace.RankReader, bytes uint64) error {
 	large := map[uint32]bool{}
 	var rec trace.Record

@@ -12,7 +12,7 @@ import (
 // # Who owns a slot
 //
 // Position p, counted from 0, lives in slot p mod capacity. Each slot has one
-// word, its turn, which alone decides who may touch the item beside it:
+// word, its turn, which alone decides who may touch the item next to it:
 //
 //	free          the producer. It writes the item, then stores ready(p).
 //	ready(p)      nobody. The consumer may take it by CAS to taken, or the
@@ -25,10 +25,9 @@ import (
 // race to be argued away, overrun included, as there would be in a ring whose
 // reader copies first and validates afterwards (a seqlock).
 //
-// Neither side reads the other's index: the turn beside the item tells
-// everything, so no cache line bounces between them but the slot itself. (The
-// paper's ring, section 4.1, compares the two indices; this is its circular
-// queue with the test moved into the slot, as in FastForward, PPoPP'08.)
+// Neither side reads the other's index: the turn next to the item tells everything, so no cache line bounces between
+// them but the slot itself. (The paper's ring, section 4.1, compares the two indices; this is its circular queue with
+// the test moved into the slot, as in FastForward, PPoPP'08.)
 //
 // # Why overrun is harmless, and why the old entries go
 //
@@ -148,7 +147,7 @@ type Consumer[T any] struct {
 	tail  *uint64
 }
 
-// NewConsumer returns the consumer of a ring of so many slots, a power of two. At tail it keeps its position, 0 at
+// NewConsumer returns the consumer of a ring of this many slots, a power of two. At tail it keeps its position, 0 at
 // first, for who consumes after it.
 func NewConsumer[T any](slots []Slot[T], tail *uint64) Consumer[T] { return Consumer[T]{slots, tail} }
 
@@ -157,6 +156,3 @@ func (c Consumer[T]) Pop(item *T) bool { return pop(c.slots, c.tail, item) }
 
 // Lost returns the number of entries lost so far. Any goroutine may ask.
 func (r *Ring[T]) Lost() uint64 { return r.lost.Load() }
-
-// Cap returns the number of entries that the ring holds.
-func (r *Ring[T]) Cap() int { return len(r.slots) }

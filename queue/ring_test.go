@@ -20,7 +20,7 @@ func TestRingKeepsNewestEntriesInOrder(t *testing.T) {
 					next++
 					r.Push(&next)
 					model = append(model, next)
-					if len(model) > r.Cap() {
+					if len(model) > len(r.slots) {
 						model = model[1:]
 						lost++
 					}
@@ -52,8 +52,8 @@ func TestRingKeepsNewestEntriesInOrder(t *testing.T) {
 
 func TestRingCapacityIsRoundedUpToPowerOfTwo(t *testing.T) {
 	for asked, want := range map[int]int{-1: 2, 0: 2, 1: 2, 2: 2, 3: 4, 1000: 1024, 1024: 1024, 1025: 2048} {
-		if got := NewRing[int](asked).Cap(); got != want {
-			t.Errorf("NewRing(%d).Cap() = %d, want %d", asked, got, want)
+		if got := len(NewRing[int](asked).slots); got != want {
+			t.Errorf("NewRing(%d) has %d slots, want %d", asked, got, want)
 		}
 	}
 }

@@ -34,6 +34,25 @@
 // limited and C code can tell the Watcher what to watch (grant.h). The cache publishes the registration
 // later: it opens it to hits if no change of the mapping was noticed since before it was made.
 //
+// # Where to look
+//
+// What happens to a registration, in this order, and the file that does it:
+//
+//	table.h, local_unsafe.go    a hit: a registered region has the bytes
+//	acquire.go                  a miss, until its region is registered
+//	index.go, grow.go           which region stands for the bytes
+//	limits.go, group.go         room for it, in the protection domain, the process and the node
+//	evict.go                    idle regions that make room
+//	register.go, refusal.go     the call of the provider; memory that can't be kept
+//	grant.h, publish.go         the same by a C thread, and how others come to hit it
+//	ahead.go                    registrations before their use: of the helper, of a pool
+//	watch.go                    a mapping changes: its regions are forgotten
+//	release.go                  the last reference is gone: deregistration
+//	region.go                   states of a region, and its place in the table
+//
+// Below that are the table as its one writer has it (table_unsafe.go, tablewrite_unsafe.go), what the
+// lock is held for (lock.go), and what always holds (verify.go).
+//
 // # Ownership
 //
 // The cache owns its registrations, but neither the provider nor the memory. A Ref must be

@@ -144,13 +144,7 @@ func TestHistoriesOfOneRegionAreLinearizable(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		for client := range 3 {
-			wg.Go(func() {
-				f, err := c.Thread()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer f.Close()
+			wg.Go(withLocal(t, c, func(f *Local) {
 				rng := rand.New(rand.NewPCG(uint64(round), uint64(client)))
 				var held []Ref
 				for range 25 {
@@ -182,7 +176,7 @@ func TestHistoriesOfOneRegionAreLinearizable(t *testing.T) {
 				for _, r := range held {
 					call(client, opRelease, func() linearOutput { f.Release(r); return linearOutput{ok: true} })
 				}
-			})
+			}))
 		}
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(round), 99))
@@ -222,11 +216,9 @@ func TestHistoriesOfOneRegionAreLinearizable(t *testing.T) {
 			}
 			t.Fatalf("round %d: the history is %v", round, res)
 		}
-		if err := c.Verify(); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Close(); err != nil || p.Usage().Regions != 0 {
-			t.Fatalf("close: %v, %+v", err, p.Usage())
+		verifyAndClose(t, c)
+		if u := p.Usage(); u.Regions != 0 {
+			t.Fatalf("still registered: %+v", u)
 		}
 	}
 }

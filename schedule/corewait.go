@@ -4,7 +4,7 @@ package schedule
 // CF'11, equation 2. The slice that the kernel tells and the usual cost of a switch bound it. How long the kernel
 // really lets the helper wait says more: mostly a thread that sleeps much gets the core at once.
 type CoreWait struct {
-	mostNs   int64 // by the slices of all that share the core; 0 on a core of its own
+	mostNs   int64 // by the slices of all that share the core; 0 if the helper has the core to itself
 	nextNs   int64 // when to look at the kernel's counters again
 	known    RunDelay
 	meanNs   int64 // moving mean of the waits
@@ -25,7 +25,7 @@ const (
 // SwitchNs is t_cs of that equation: a context switch between two processes with its cold caches.
 const SwitchNs = 5_000 // 5 us
 
-// Begin begins anew on another core, of which others may have mostNs; 0 if there are none.
+// Begin starts again on another core, of which others may have mostNs; 0 if there are none.
 func (w *CoreWait) Begin(mostNs int64, now RunDelay) { *w = CoreWait{mostNs: mostNs, known: now} }
 
 // Due reports whether it is time to look at the kernel's counters.

@@ -21,7 +21,7 @@ const (
 type costBudget struct {
 	share   float64
 	keepNs  float64 // SchedulerOptions.KeepNs
-	shared  bool    // the helper has no processor of its own
+	shared  bool    // the helper runs on the processor of its rank
 	nowNs   int64
 	spentNs float64
 	asideNs float64
@@ -52,7 +52,7 @@ func (b *costBudget) mostNs() float64 {
 	return b.earnedNs()
 }
 
-// worthNs is for how long it is worth keeping a region of so many pages idle, to save a stall.
+// worthNs is how long it is worth keeping a region of this many pages idle, to save a stall.
 //
 // With nothing left after it, a region is kept until its part of the budget, by its part of all memory, has earned the
 // stall: whatever comes, stalls of regions that are released after so long stay within the budget. This is ski rental.
@@ -96,8 +96,8 @@ func (s *Scheduler) stallNs(r *region) float64 {
 	return float64(s.stall.meanSum(r.pages, 1) + s.opt.ItemNs)
 }
 
-// stalledNs is how long a late use of a region has stalled, that began at needNs: for a registration of its own, or until
-// that of the helper was done. It is an estimate if nobody has said so.
+// stalledNs is how long a late use of a region, begun at needNs, has stalled: for its own registration, or until that
+// of the helper was done. It is an estimate if nobody has said so.
 func (s *Scheduler) stalledNs(r *region, needNs int64) float64 {
 	switch {
 	case r.stalledNs > 0:

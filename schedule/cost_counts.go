@@ -29,7 +29,7 @@ type bargain struct{ ns, byteNs float64 }
 // latestUses is after how many late uses one counts for 1/e.
 const latestUses = 16
 
-// add takes in a late use that has stalled for so long, of so many pages that were not registered for savedNs.
+// add counts a late use that stalled for stalledNs, of pages that had not been registered for savedNs.
 func (b *bargain) add(stalledNs float64, pages uint64, savedNs int64) {
 	const keep = 1 - 1.0/latestUses
 	b.ns, b.byteNs = b.ns*keep+stalledNs, b.byteNs*keep+float64(pages*mem.PageSize)*float64(max(savedNs, 1))

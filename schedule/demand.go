@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Demand decides what becomes of memory after its use where the helper has no core of its own. There a registration
-// ahead takes as much of the rank's time as one by the rank itself, and needs a helper that looks, predicts and wakes.
-// So uses are served on demand: the thread that needs memory registers it, and deregisters it after the use. What
-// that costs beside a cache is bounded by a share of the rank's time. If not all call sites can be served so, those are
-// that save most for their cost, bytes times the time for which they are not registered. What is registered at the
-// others stays registered.
+// Demand decides what happens to memory after its use where no core is idle for the helper. There a registration ahead
+// takes as much of the rank's time as one by the rank itself, and needs a helper that looks, predicts and wakes. So
+// uses are served on demand: the thread that needs memory registers it, and deregisters it after the use. The cost of
+// that, compared with a cache, is bounded by a share of the rank's time. If the bound does not allow all call sites,
+// the sites that save most for their cost are served: bytes times the time for which they are not registered. Buffers
+// of the others stay registered.
 //
 // Demand is pure: it reads no clock, and the same looks give the same decisions. It is not safe for concurrent use.
 type Demand struct {
@@ -81,7 +81,7 @@ func (d *Demand) LimitNs() int64 { return int64(d.limitNs) }
 func (d *Demand) PauseNs() int64 { return d.pauseNs }
 
 // Look takes in what the call sites have counted so far, always in the same order, and what was spent in all: by
-// their uses, and by the helper. It decides anew which are kept.
+// their uses, and by the helper. It decides again which are kept.
 func (d *Demand) Look(nowNs, spentNs int64, counts []DemandCounts) {
 	tookNs := float64(max(0, nowNs-d.lastNs))
 	d.lastNs = max(nowNs, d.lastNs)

@@ -74,6 +74,6 @@
 // This is the helper of Li et al., "Scalable Memory Registration for High Performance Networks Using Helper Threads"
 // (CF 2011): what communication leaves to the helper (section 3.1), DQ and RQ and the distance of deadlines in RQ
 // (section 3.2), the condition of a release, t_c + t_p <= t_d, and a processor that helpers share (equation 2,
-// SchedulerOptions.ShareNs). With SchedulerOptions.KeepUnknown false it does what the paper says. ARCHITECTURE.md lists
+// SchedulerOptions.ShareNs). With SchedulerOptions.KeepUnknown false it does what the paper says. docs/experiments.md lists
 // the differences otherwise.
 package schedule

@@ -41,11 +41,10 @@ func (e *estimate) relax() {
 	e.dev -= e.dev * relaxation
 }
 
-// ns returns a duration in nanoseconds that an operation over so many pages
-// will rarely exceed.
+// ns returns a duration in nanoseconds that an operation over this many pages will rarely exceed.
 func (e *estimate) ns(pages uint64) int64 { return e.sum(pages, 1) }
 
-// sum returns the same for several operations over so many pages together.
+// sum returns the same for several operations over this many pages together.
 func (e *estimate) sum(pages uint64, operations int) int64 {
 	return int64(e.model(pages, operations) * e.scale())
 }

@@ -83,7 +83,7 @@ func (l *Loop) SleepNs(nowNs int64, w Waiting) int64 {
 	return l.Pacer.PlanNs(nowNs, w)
 }
 
-// SetShared tells whether the helper runs on the processor of its rank from now on, as one of so many helpers there.
+// SetShared tells whether the helper runs on the processor of its rank from now on, as one of this many helpers there.
 func (l *Loop) SetShared(shared bool, helpers int, nowNs int64) {
 	l.RestNs = 0
 	l.Pacer.SetShare(l.Decider.SetShared(shared, nowNs), helpers)

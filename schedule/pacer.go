@@ -61,8 +61,8 @@ func NewPacer(nowNs, longNs int64) Pacer {
 		short: lateness{meanNs: 50_000}, long: lateness{meanNs: 500_000}}
 }
 
-// SetShare tells what the helper may take of the core of its rank, as one of so many helpers there; 0 on a core of its
-// own. A limit begins with nothing saved up.
+// SetShare tells what the helper may take of the core of its rank, as one of this many helpers there; 0 if it has a
+// core to itself. A limit begins with nothing saved up.
 func (p *Pacer) SetShare(share float64, helpers int) {
 	p.looks = looksShare
 	if share > 0 {

@@ -24,8 +24,8 @@ type silenceBin struct {
 	longestNs  float64
 }
 
-// left returns which silences of this bin may still end, as one knows that has lasted for silentNs: their weight, and
-// between which times they end.
+// left returns the silences of this bin that may still end when one has lasted for silentNs: their weight, and the
+// earliest and latest end.
 func (b *silenceBin) left(silentNs float64) (weight, fromNs, toNs float64) {
 	if b.weight == 0 || b.longestNs <= silentNs {
 		return 0, 0, 0

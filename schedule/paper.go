@@ -12,8 +12,9 @@ const (
 	PaperStrict = "paper-strict"
 )
 
-// PaperItemNs is t_hash + t_cache, or t_insert + t_update, of their inequality 1: what one item of DQ or RQ takes beside
-// the registration itself. It is the same live and in a replay. Uses take 1.5 to 2.1 us of a helper (make bench-helper).
+// PaperItemNs is t_hash + t_cache, or t_insert + t_update, of their inequality 1: what one item of DQ or RQ takes in
+// addition to the registration itself. It is the same live and in a replay. Uses take 1.5 to 2.1 us of a helper (make
+// bench-helper).
 const PaperItemNs = 1_500 // 1.5 us
 
 // NewPaper returns what predicts under one of these policies, and what its Scheduler is to be made with; ok is false for

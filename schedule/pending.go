@@ -147,7 +147,7 @@ type backoff struct {
 const (
 	minBackoffNs          = 50_000     // 50 us
 	maxBackoffNs          = 10_000_000 // 10 ms
-	failuresBeforeBackoff = 8          // so many in a row are taken for single ones
+	failuresBeforeBackoff = 8          // up to this many in a row count as single ones
 )
 
 // failed notes a failure. Without pauses the Decider's wishes would become a busy loop of system calls that fail.

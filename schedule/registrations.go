@@ -8,8 +8,8 @@ import (
 	"pinwheel/mem"
 )
 
-// registrationQueue is RQ: the deregistered regions by when they must be
-// registered again. A job has a few of them on a rank, so a plan looks at all that may matter.
+// registrationQueue is RQ: the deregistered regions, ordered by the time at which they must be registered again. A job
+// has a few of them on a rank, so a plan looks at all that may matter.
 type registrationQueue struct {
 	deadlines
 	plan     plan
@@ -69,7 +69,7 @@ type planning struct {
 	register *estimate
 	itemNs   int64 // each registration costs so much more
 	slackNs  int64 // is kept free before every deadline
-	// deregister is what the deregistration takes that may come before each registration; nil: none does.
+	// deregister is the time of the deregistration that may come before each registration; nil: none does.
 	deregister *estimate
 	workers    int // that are there
 	underWay   []underWay
@@ -80,7 +80,7 @@ type planning struct {
 // leastAsideNs is the shortest registration that is worth waking a worker for, and the helper when it is done.
 const leastAsideNs = 10 * WakeupNs // 100 us
 
-// costNs is what registering so many pages takes, with all around it.
+// costNs is the time of registering this many pages, overhead included.
 func (p *planning) costNs(pages uint64) int64 {
 	ns := p.workNs(work{pages, 1})
 	if p.isLong(pages) {
@@ -114,7 +114,7 @@ const scaleSteps = 1 << 30
 // scale is the scale of the estimate, rounded.
 func (p *planning) scale() float64 { return math.Round(p.register.scale()*scaleSteps) / scaleSteps }
 
-// isLong reports whether a registration of so many pages is for a worker.
+// isLong reports whether a registration of this many pages is for a worker.
 func (p *planning) isLong(pages uint64) bool {
 	if p.workers <= 1 || p.concurrent {
 		return p.workers > 1
@@ -166,7 +166,7 @@ func (q *registrationQueue) nextOfSeveral(by *planning) nextStart {
 	return nextStart{p.region, p.dueNs, p.startNs}
 }
 
-// replan computes the plan anew if the queue has changed.
+// replan computes the plan again if the queue has changed.
 func (q *registrationQueue) replan(by *planning) {
 	if q.planned {
 		return

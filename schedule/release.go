@@ -99,8 +99,8 @@ func (s *Scheduler) workNs(r *region) int64 {
 	return s.deregister.ns(r.pages) + s.register.ns(r.pages) + items
 }
 
-// isAbandoned reports whether the program goes on without a region: for longer
-// than it ever did, and through more phases.
+// isAbandoned reports whether the program no longer uses a region: it has been idle for longer than ever before, and
+// through more phases.
 func (s *Scheduler) isAbandoned(r *region, nowNs int64) bool {
 	return s.has(predictor.Abandoned) && r.uses > 1 &&
 		float64(nowNs-r.lastEndNs) > abandonedRatio*float64(r.idle.longestNs()) && s.phase-r.lastPhase > r.idle.mostPhases()

@@ -20,7 +20,7 @@ type SchedulerOptions struct {
 	// Li et al., CF'11, section 3.2).
 	ItemNs int64
 	// ShareNs is n*(t_slice + t_cs) of Li et al., CF'11, equation 2: how long other
-	// helpers on the same core may keep this one waiting. 0 on a core of its own.
+	// helpers on the same core may keep this one waiting. 0 if it has the core to itself.
 	ShareNs int64
 	// KeepUnknown says what happens to regions of which nothing is known and to
 	// those that were expected and did not come. If false, the first are
@@ -36,8 +36,8 @@ type SchedulerOptions struct {
 	Cost float64
 	// KeepNs is for how long it is worth keeping any region idle to save a late use, whatever is left of that.
 	KeepNs int64
-	// Workers is how many registrations may run at the same time: Next may return so many before the first is
-	// Done. 0 is 1.
+	// Workers is how many registrations may run at the same time: Next may return this many before the first is Done. 0
+	// is 1.
 	Workers int
 	// Concurrent says that registrations take none of the helper's time, as those that wait for another computer: with
 	// Workers, each is for one of those. Without it, short ones are the helper's own.
@@ -56,8 +56,8 @@ type Scheduler struct {
 	held       int               // of them are registered
 	due        registrationQueue // RQ
 	underWay   []underWay        // registrations that were begun and are not reported as done
-	gated      deadlines         // released regions whose need an event has still to announce, by when they may be due
-	reviews    deadlines         // registered regions, by when to look at them again
+	gated      deadlines         // released regions that wait for the event before their need, by the time at which they may be due
+	reviews    deadlines         // registered regions, by the time of the next look at them
 	last       *region           // that was used
 	decided    *region           // of the latest action, of which Done mostly comes next
 	candidates []*region         // from head on: regions that may be worth deregistering now

@@ -1,15 +1,15 @@
 package schedule
 
-// A helper without a processor of its own takes its rank's. So all that it does there costs the rank time: looks at DQ
+// A helper that finds no idle processor runs on that of its rank. So all that it does costs the rank time: looks at DQ
 // and wake-ups, deregistrations, and registrations, even those that are ready before their use. All of that is paid by
 // the costBudget. A release sets aside what it and the registration after it take, whoever registers, and is worth that
-// only if it saves memory for long enough. With nothing left, the helper leaves DQ alone until there is. No more is left
-// than mostSavedNs have earned: what a job has saved in an hour may not be spent in one burst.
+// only if it saves memory for long enough. With nothing left, the helper leaves DQ alone until there is. No more is
+// left than mostSavedNs have earned: what a job has saved in an hour may not be spent in one burst.
 
 const (
 	// leastRestNs is the least time for which DQ is left alone: a look that has nothing to spend costs a wake-up.
 	leastRestNs = 100_000_000 // 100 ms
-	// mostRestNs is the most, after which it is computed anew.
+	// mostRestNs is the most, after which it is computed again.
 	mostRestNs = 10_000_000_000 // 10 s
 )
 
@@ -24,7 +24,7 @@ func (s *Scheduler) SetShared(shared bool, nowNs int64) (share float64) {
 	return s.cost.share
 }
 
-// Spend tells of processor time that the helper has used. On a processor of its own it is not counted.
+// Spend counts processor time that the helper has used. It does nothing while the helper has a processor to itself.
 func (s *Scheduler) Spend(cpuNs, nowNs int64) {
 	if s.cost.shared {
 		s.cost.advance(nowNs)

@@ -81,7 +81,7 @@ func (c *cursor) small() uint32 {
 	return uint32(v)
 }
 
-// text reads a length and so many bytes.
+// text reads a length and that many bytes.
 func (c *cursor) text() string {
 	n := c.uvarint()
 	if n > maxStringBytes || n > uint64(len(c.b)-c.off) {

@@ -14,12 +14,10 @@
 // both lengths, and a CRC-32C over all of it, and is a complete zstd frame of
 // at most 4 MiB of content. Records are coded as variable-length integers:
 // times as differences to the call before, everything else only where it
-// differs from the last record of the same call site. The coder starts anew
-// in every frame, so one rank or a window of time is read through the index
-// without touching the rest; definition frames hold call sites (stacks of
-// return addresses) and communicators, and precede the records that use them;
-// what becomes known later, as the source of a receive from any source, stands
-// in a definition frame after the record and is put into it on reading.
+// differs from the last record of the same call site. The coder starts again in every frame, so one rank or a window of
+// time is read through the index without touching the rest; definition frames hold call sites (stacks of return
+// addresses) and communicators, and precede the records that use them; what becomes known later, as the source of a
+// receive from any source, stands in a definition frame after the record and is put into it on reading.
 //
 // # Ownership
 //

@@ -11,7 +11,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"pinwheel/internal/infile"
+	"pinwheel/internal/outfile"
 )
 
 // File is an open trace. All its methods are safe for concurrent use.
@@ -30,7 +30,7 @@ type File struct {
 // Open opens a .pwt file and reads its index. A file without an index, as a
 // crash leaves it, is scanned for whole frames; Torn then says so.
 func Open(path string) (*File, error) {
-	in, err := infile.Open(path)
+	in, err := outfile.OpenInput(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}

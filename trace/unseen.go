@@ -33,9 +33,6 @@ func (rw *RankWriter) Unseen(u Unseen) error {
 	return rw.w.err
 }
 
-// Unseen returns what the records of this rank don't show.
-func (rr *RankReader) Unseen() []Unseen { return slices.Clone(rr.tables.unseen) }
-
 // unseenBefore is what no record showed before version 4, nor does CSV.
 const unseenBefore = "ends of buffers, and registrations of memory that no call was given, such as copies that MPI makes"
 

@@ -42,7 +42,7 @@ func TestWhatWasNotSeenIsSummedUpByKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if of := rr.Unseen(); !slices.Equal(of, []Unseen{{"copies", 3, 4096}, {"of rank 1", 0, 0}}) {
+	if of := rr.tables.unseen; !slices.Equal(of, []Unseen{{"copies", 3, 4096}, {"of rank 1", 0, 0}}) {
 		t.Errorf("rank 1: %+v", of)
 	}
 	if p := rr.Place(); p != (Place{8, 3, 1e9}) {

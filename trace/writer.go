@@ -19,10 +19,9 @@ type Output interface {
 	Discard() error // drops it; after Commit it does nothing
 }
 
-// Writer writes a .pwt file. It writes to a file beside the target, named
-// PATH.NUMBER.partial, which Close renames: a file of the target's name is
-// always whole. What a crash leaves under the partial name can be opened as
-// a torn trace. See package outfile for targets that are no regular file.
+// Writer writes a .pwt file. It writes to a file in the directory of the target, named PATH.NUMBER.partial, which Close
+// renames: a file of the target's name is always whole. What a crash leaves under the partial name can be opened as a
+// torn trace. See package outfile for targets that are no regular file.
 type Writer struct {
 	path    string // for messages
 	out     Output

@@ -38,11 +38,6 @@ type Region struct {
 	Handle     uint64 // private to the provider
 }
 
-// Includes reports whether the registration covers all of r with access a.
-func (g Region) Includes(r mem.Range, a Access) bool {
-	return g.Range.Contains(r) && g.Access.Includes(a)
-}
-
 // Limits are a provider's limits as the kernel and the device report them when it is opened.
 // mem.Unlimited stands for no limit.
 type Limits struct {

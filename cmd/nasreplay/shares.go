@@ -10,6 +10,7 @@ import (
 
 type sharesCmd struct {
 	Document string   `required:"" placeholder:"FILE" help:"Document whose tables of helper shares to update."`
+	Summary  string   `placeholder:"FILE" help:"Another document, for a summary of them."`
 	Costs    string   `default:"rdma-like" help:"Cost model of registration: one of ${costs}, the beginning of such a name, or a file that calibrate wrote."`
 	Traces   []string `arg:"" name:"trace" help:"Traces (.pwt)."`
 }
@@ -30,6 +31,9 @@ func (c *sharesCmd) Run(e *command.Env) error {
 	bar := progress(e, int64(len(c.Traces)*len(report.HelperShares)), "shares")
 	err = report.WriteShares(context.Background(), c.Document, c.Traces, costs, func() { _ = bar.Add(1) })
 	_ = bar.Finish()
+	if err == nil && c.Summary != "" {
+		err = report.WriteShareSummary(c.Summary, c.Document)
+	}
 	if err != nil {
 		return err
 	}

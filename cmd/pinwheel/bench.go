@@ -26,7 +26,7 @@ type benchVMMCCmd struct {
 
 func (benchVMMCCmd) Help() string {
 	return `Prints the latency, the bandwidth and the processor time of messages over shared memory, Unix sockets and TCP, by
-automatic and deliberate update and by sockets; of calls by comm/vmmc/rpc and net/rpc; of pages by net/http over comm/vmmc/stream
+automatic and deliberate update and by sockets; of calls by vmmc/rpc and net/rpc; of pages by net/http over vmmc/stream
 and sockets; and of flushes. With an RDMA device it measures messages by that, too, beside ib_write_lat, ib_write_bw and
 ucx_perftest if they are installed, and for how many messages of a loop the export was registered in time. Both ends are
 in one process: CPU us is the processor time of both, with that of the kernel. Nothing else should run meanwhile. It takes

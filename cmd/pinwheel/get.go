@@ -13,7 +13,7 @@ import (
 
 	"pinwheel/comm/files"
 	"pinwheel/comm/files/transfer"
-	"pinwheel/internal/printable"
+	"pinwheel/internal/console"
 	"pinwheel/internal/signals"
 	"pinwheel/internal/tools/command"
 	"pinwheel/mem"
@@ -224,5 +224,5 @@ func (r *copied) print(w io.Writer, what string) {
 		more += fmt.Sprintf("; skipped: %d (links and special files)", r.Skipped)
 	}
 	fmt.Fprintf(w, "%s: %d %s, %s in %.1f s by %s%s\n",
-		printable.Text(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport, more)
+		console.Printable(what), r.Files, noun, mem.FormatBytes(uint64(r.Bytes)), r.Seconds, r.Transport, more)
 }

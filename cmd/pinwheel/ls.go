@@ -10,7 +10,7 @@ import (
 
 	"pinwheel/comm/files"
 	"pinwheel/comm/files/transfer"
-	"pinwheel/internal/printable"
+	"pinwheel/internal/console"
 	"pinwheel/internal/signals"
 	"pinwheel/internal/tools/command"
 )
@@ -71,7 +71,7 @@ func (c *lsCmd) Run(e *command.Env) error {
 		if c.Long {
 			fmt.Fprintf(e.Stdout, "%s %14d %s ", lsMode(i.Mode()), i.Size(), i.ModTime().Format("2006-01-02 15:04:05"))
 		}
-		fmt.Fprintln(e.Stdout, printable.Text(i.Name()))
+		fmt.Fprintln(e.Stdout, console.Printable(i.Name()))
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"pinwheel/comm/files/transfer"
-	"pinwheel/internal/printable"
+	"pinwheel/internal/console"
 	"pinwheel/internal/tools/command"
 )
 
@@ -34,7 +34,7 @@ type progress struct {
 
 func watch(e *command.Env, m *transfer.Meter, what string, visible bool) *progress {
 	p := &progress{env: e, meter: m, end: make(chan struct{})}
-	p.bar = newBar(e, 1, printable.Text(what), visible, progressbar.OptionShowBytes(true))
+	p.bar = newBar(e, 1, console.Printable(what), visible, progressbar.OptionShowBytes(true))
 	if visible && e.Terminal {
 		p.bar.StartWithoutRender() // else it counts the time from the first bytes on, which then took none
 		p.ended.Go(p.draw)

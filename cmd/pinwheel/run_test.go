@@ -209,9 +209,7 @@ func TestSignalKeepsTheRoundsOfAComparison(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait() // the status says it all
-		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != c.signal {
-			t.Errorf("%v: %v", c.signal, cmd.ProcessState)
-		}
+		commandtest.EndedBy(t, cmd, c.signal)
 		if !strings.Contains(stdout.String(), c.says) || (c.says == "") != (stdout.Len() == 0) {
 			t.Errorf("%v after %d runs: %q", c.signal, c.runs, stdout.String())
 		}

@@ -310,9 +310,7 @@ func TestServerCounts(t *testing.T) {
 		t.Errorf("%q, %v", line, err)
 	}
 	_ = s.cmd.Wait() // the status says it all
-	if status := s.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != unix.SIGTERM {
-		t.Error(s.cmd.ProcessState)
-	}
+	commandtest.EndedBy(t, s.cmd, unix.SIGTERM)
 	if _, err := os.Stat(socket); err == nil {
 		t.Error("the socket is left")
 	}

@@ -14,8 +14,8 @@ import (
 
 	"go.uber.org/atomic"
 
+	"pinwheel/internal/machine"
 	"pinwheel/internal/unixsocket"
-	"pinwheel/internal/unixsocket/abstract"
 )
 
 // ServerInfo is what a server tells other processes of its user about itself.
@@ -93,7 +93,7 @@ func (a *announcement) close() {
 // Servers returns what the servers of this user tell that run in this network namespace, sorted by process. Those that
 // don't answer within a second say so.
 func Servers(ctx context.Context) ([]ServerInfo, error) {
-	names, err := abstract.Names(announcePrefix())
+	names, err := machine.AbstractSockets(announcePrefix())
 	if err != nil {
 		return nil, err
 	}

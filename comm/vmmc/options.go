@@ -12,7 +12,7 @@ import (
 	"pinwheel"
 	"pinwheel/comm/vmmc/internal/identity"
 	"pinwheel/comm/vmmc/internal/wire"
-	"pinwheel/internal/stderr"
+	"pinwheel/internal/console"
 )
 
 // Options configure a Node. The zero value makes one that exports to nobody, and that can import on this
@@ -92,7 +92,7 @@ func (o *Options) EnsureDefaults() error {
 	o.MaxExports = cmp.Or(o.MaxExports, 1<<16)
 	o.MaxOps = cmp.Or(o.MaxOps, 4096)
 	if o.Warn == nil {
-		o.Warn = func(m string) { stderr.Write("pinwheel: vmmc: " + m + "\n") }
+		o.Warn = func(m string) { console.Write("pinwheel: vmmc: " + m + "\n") }
 	}
 	switch {
 	case len(o.Name) > wire.MaxName:

@@ -17,7 +17,7 @@ type source struct{ text, at string }
 
 // sinks are the functions that print a line for the user, and which of their arguments is the line; -1 is the last.
 var sinks = map[string]int{"Warn": -1, "warn": 0, "warnOfPeer": 0, "Note": 0, "Fault": 1, "watchWarn": 0, "tellOnce": -1,
-	"logStderr": 0, "stderr.Write": 0}
+	"logStderr": 0, "console.Write": 0}
 
 // makers are the functions that make an error of a text, which is their first argument.
 var makers = map[string]bool{"errors.New": true, "fmt.Errorf": true, "command.Usagef": true}

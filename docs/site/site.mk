@@ -4,7 +4,8 @@ SITE_SOURCE := $(OUT)/site-source
 
 .PHONY: docs
 
-## docs: the pages as a site, into out/site; needs mkdocs (make install-docs)
+##@ Build and install
+## docs: the pages as a site, into out/site (needs mkdocs: make install-docs)
 docs: tools
 	@$(call need,mkdocs,make install-docs)
 	rm -rf $(SITE_SOURCE) $(OUT)/site
@@ -16,7 +17,8 @@ docs: tools
 
 .PHONY: test-docs
 
-## test-docs: the commands of "Getting started" and of the tutorials, in a fresh clone, as a normal user with an empty home
+##@ Test
+## test-docs: the commands of "Getting started" and the tutorials, in a fresh clone
 test-docs: tools
 	@$(call need,mpicc,make install-mpi)
 	docs/site/try.sh docs/getting-started.md docs/tutorial-c.md docs/tutorial-go.md

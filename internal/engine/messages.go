@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"pinwheel/internal/console"
 	"pinwheel/internal/fault"
-	"pinwheel/internal/stderr"
 )
 
 // Warn tells the user something, the first time for each kind of message.
@@ -13,7 +13,7 @@ func (e *Engine) Warn(kind, message string) {
 	if e.isFirst(kind) {
 		message = strings.ReplaceAll(message, "\n", "; ")
 		if tell(e.warn, message) != nil {
-			stderr.Write("pinwheel: " + message + "\n")
+			console.Write("pinwheel: " + message + "\n")
 		}
 	}
 }

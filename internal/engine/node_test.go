@@ -99,13 +99,18 @@ func TestProcessThatHasUsedNothingPublishesNothing(t *testing.T) {
 	job := fmt.Sprintf("engine-test-%d-silent", os.Getpid())
 	e, c := process(t, NodeOptions{Job: job, Rank: 0, BudgetBytes: mem.Unlimited, Ranks: 1}, func(s string) { t.Error(s) })
 	e.node.stop()
+	v, err := node.Open(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
 	e.look(e.node, 0)
-	if all := e.node.Members(); len(all) != 1 || all[0].AtNs != 0 {
+	if all := v.Members(); len(all) != 1 || all[0].AtNs != 0 {
 		t.Errorf("%+v", all)
 	}
 	c.Release(registered(t, c, 1))
 	e.look(e.node, 0)
-	if all := e.node.Members(); all[0].AtNs == 0 || all[0].First != 1 {
+	if all := v.Members(); all[0].AtNs == 0 || all[0].First != 1 {
 		t.Errorf("%+v", all)
 	}
 }

@@ -28,10 +28,7 @@ type Single struct{ *regcache.Cache }
 func (s Single) Find(id mem.RegionID) (*regcache.Cache, mem.RegionID) { return s.Cache, id }
 
 // Gone implements Caches.
-func (s Single) Gone(buf []mem.RegionID) []mem.RegionID {
-	buf, _ = s.Cache.Gone(buf)
-	return buf
-}
+func (s Single) Gone(buf []mem.RegionID) []mem.RegionID { return s.Cache.Gone(buf) }
 
 // Registrar makes caches a helper.Registrar.
 func Registrar(c Caches) helper.Registrar { return registrar{c} }

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/machine"
-	"pinwheel/internal/unixsocket/abstract"
 )
 
 // namePrefix begins the names of all sockets of this user in this PID namespace.
@@ -96,7 +95,7 @@ func parseBeacon(rest string) (b beacon, ok bool) {
 
 // beacons returns those of this user in this PID namespace, of all jobs.
 func beacons() (all []beacon, err error) {
-	names, err := abstract.Names(namePrefix())
+	names, err := machine.AbstractSockets(namePrefix())
 	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}

@@ -28,7 +28,7 @@ func pair(t *testing.T) (m, other *Member, warnings *atomic.Int64) {
 // use does everything that a member can do.
 func use(t testing.TB, m *Member) {
 	m.Publish(State{PinnedBytes: 1})
-	for _, s := range m.Members() {
+	for _, s := range m.seg.members() {
 		if s.PID < 0 || s.ShareBytes < 0 || s.Helper.CPU < -1 || s.PinnedBytes < 0 {
 			t.Errorf("published %+v", s)
 		}

@@ -189,16 +189,6 @@ func (m *Member) Publish(s State) {
 	publish(m.slot, &s)
 }
 
-// Members returns the living members, this one included; none after Close.
-func (m *Member) Members() []State {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.usable() != nil {
-		return nil
-	}
-	return m.seg.members()
-}
-
 // members returns the states of the living.
 func (s *segment) members() (all []State) {
 	budget := s.budget()

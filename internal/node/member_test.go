@@ -113,7 +113,7 @@ func TestMembersSeeWhatOthersPublish(t *testing.T) {
 		Cost: Cost{Share: .005, AgainNs: 15, WaitNs: 16, DemandNs: 17, HelperNs: 18, PriceNs: 19},
 	}
 	a.Publish(want)
-	all := a.Members()
+	all := a.seg.members()
 	if len(all) != 2 || all[1].PID != pid || all[1].Rank != 3 || all[1].Helper.CPU != -1 || all[1].ShareBytes != 16<<20 {
 		t.Fatalf("members %+v", all)
 	}
@@ -139,7 +139,7 @@ func TestMembersSeeWhatOthersPublish(t *testing.T) {
 		t.Errorf("jobs %v, %v", jobs, err)
 	}
 	kill()
-	if all := a.Members(); len(all) != 1 {
+	if all := a.seg.members(); len(all) != 1 {
 		t.Errorf("after one was killed: %+v", all)
 	}
 }
@@ -147,8 +147,8 @@ func TestMembersSeeWhatOthersPublish(t *testing.T) {
 func TestJobsDoNotMeet(t *testing.T) {
 	one, other := jobOf(t), jobOf(t)
 	a, b := join(t, Options{Job: one}), join(t, Options{Job: other})
-	if len(a.Members()) != 1 || len(b.Members()) != 1 {
-		t.Errorf("%+v, %+v", a.Members(), b.Members())
+	if len(a.seg.members()) != 1 || len(b.seg.members()) != 1 {
+		t.Errorf("%+v, %+v", a.seg.members(), b.seg.members())
 	}
 }
 
@@ -178,7 +178,7 @@ func TestNothingIsLeftOfAJob(t *testing.T) {
 		t.Errorf("after Close: %v", err)
 	}
 	a.Publish(State{})
-	if a.Members() != nil || a.Close() != nil {
+	if a.Close() != nil {
 		t.Error("a closed member does something")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"runtime"
 
-	"pinwheel/internal/printable"
+	"pinwheel/internal/console"
 )
 
 // State is what a member publishes of itself. Counters and times count from the start of the
@@ -107,7 +107,7 @@ func (s *State) decode(in []uint64) {
 		binary.LittleEndian.PutUint64(program[i:], in[i/wordBytes])
 	}
 	name, _, _ := bytes.Cut(program[:], []byte{0})
-	s.Program = printable.Text(string(name)) // it may end up on a terminal
+	s.Program = console.Printable(string(name)) // it may end up on a terminal
 	in = in[programBytes/wordBytes:]
 	s.Helper.Parked, s.Helper.Shared = in[0]&parkedBit != 0, in[0]&sharedBit != 0
 	s.Helper.Running = in[0]&runningBit != 0

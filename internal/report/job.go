@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"pinwheel/internal/printable"
+	"pinwheel/internal/console"
 )
 
 // Job gathers the reports of the ranks of a run. Of each rank it keeps the
@@ -90,7 +90,7 @@ func (r Rank) printable() Rank {
 		texts = append(texts, &r.TransportSettings[i])
 	}
 	for _, t := range texts {
-		*t = printable.Text(*t)
+		*t = console.Printable(*t)
 	}
 	return r
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"pinwheel/internal/caches"
+	"pinwheel/internal/console"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/settings"
-	"pinwheel/internal/stderr"
 )
 
 // ThisProcess returns a report that says only which process it is of: its host, command and settings. It is
@@ -45,7 +45,7 @@ func (r Rank) Save(path string) error {
 	job.Add(r)
 	_ = job.Write(&text) // to memory
 	if path == "y" {
-		stderr.Write(text.String())
+		console.Write(text.String())
 		return nil
 	}
 	return outfile.Write(path, func(w io.Writer) error {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"pinwheel/internal/printable"
+	"pinwheel/internal/console"
 )
 
 // noValue is shown where a variable has no default.
@@ -89,7 +89,7 @@ func lookup(name string) *variable {
 
 // unknown is the warning about a variable that is not in the table.
 func unknown(name string) string {
-	name = printable.Text(name) // a warning is one line
+	name = console.Printable(name) // a warning is one line
 	warning := fmt.Sprintf("%s%s is not known and ignored", Prefix, name)
 	best, bestDist := "", len(name)/3+1 // more edits than that make another word
 	for _, v := range table {

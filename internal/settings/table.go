@@ -59,11 +59,11 @@ var table = []variable{
 	{"HELPER_CPU", "auto", number(func(s *Settings) *int64 { return &s.HelperCPU }, 0, 1<<16, "auto"),
 		"Processor on which the helper thread runs. auto: an idle processor that shares a cache with the communication thread."},
 	{"COST", ".5%", share(func(s *Settings) *float64 { return &s.Cost }),
-		"Most of a rank's time that Pinwheel may cost under policy pinwheel, beside a cache that keeps everything: .5% or 0.005." +
-			" With an idle core for the helper, so long may uses wait whose memory it has not registered in time. Without one, if" +
+		"Most of a rank's time that Pinwheel may cost under policy pinwheel, compared with a cache that keeps everything: .5% or 0.005." +
+			" With an idle core for the helper, this bounds the time of uses whose memory was not registered in time. Without one, if" +
 			" PINWHEEL_IDLE_POLICY is auto, memory is registered for a use and deregistered after it; under a transport that links" +
-			" libpinwheel-api.so the helper runs on the core of its rank, and all that it does there counts. What that may not cost stays" +
-			" registered. 100%: no limit."},
+			" libpinwheel-api.so the helper runs on the core of its rank, and all that it does there counts. Buffers that would exceed" +
+			" the share stay registered. 100%: no limit."},
 	{"WINDOW", "2", number(func(s *Settings) *int64 { return &s.Window }, 0, 8),
 		"Length of the context window: how many of the last communications belong to a call site's signature."},
 	{"BUDGET", "auto", bytes(func(s *Settings) *int64 { return &s.BudgetBytes }, "auto", "inf"),

@@ -3,15 +3,17 @@ package signals
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"os/signal"
+	"os/exec"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/commandtest"
 )
 
 // childEnv makes the test binary a command that cleans up after a signal.
@@ -35,22 +37,23 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// start starts this test binary as such a command. lines has what it says.
+func start(t *testing.T, how string) (cmd *exec.Cmd, lines *bufio.Scanner) {
+	t.Helper()
+	cmd = testwait.Command(t, "/proc/self/exe")
+	cmd.Env = append(os.Environ(), childEnv+"="+how)
+	out, err := cmd.StdoutPipe()
+	if err = errors.Join(err, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(out)
+}
+
 func TestProcessCleansUpAndEndsByTheSignal(t *testing.T) {
 	testwait.Bound(t)
-	handled := make(chan os.Signal, 1) // what is ignored here would be so in the child
-	signal.Notify(handled, unix.SIGHUP, unix.SIGINT)
-	defer signal.Stop(handled)
+	commandtest.NotIgnored(t, unix.SIGHUP, unix.SIGINT)
 	for _, s := range []syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
-		cmd := testwait.Command(t, "/proc/self/exe")
-		cmd.Env = append(os.Environ(), childEnv+"=y")
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
+		cmd, lines := start(t, "y")
 		for _, want := range []string{"ready", "cleaned up"} {
 			if !lines.Scan() || lines.Text() != want {
 				t.Errorf("%v: it says %q, want %q", s, lines.Text(), want)
@@ -58,24 +61,14 @@ func TestProcessCleansUpAndEndsByTheSignal(t *testing.T) {
 			_ = cmd.Process.Signal(s) // the second one, while it cleans up, changes nothing
 		}
 		_ = cmd.Wait() // the status says it all
-		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != s {
-			t.Errorf("%v: %v", s, cmd.ProcessState)
-		}
+		commandtest.EndedBy(t, cmd, s)
 	}
 }
 
 func TestAnotherSignalEndsAProcessThatHangs(t *testing.T) {
 	testwait.Bound(t)
-	cmd := testwait.Command(t, "/proc/self/exe")
-	cmd.Env = append(os.Environ(), childEnv+"="+hangs)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if lines := bufio.NewScanner(out); !lines.Scan() {
+	cmd, lines := start(t, hangs)
+	if !lines.Scan() {
 		t.Fatal("it is not ready")
 	}
 	ended := make(chan struct{})
@@ -92,9 +85,7 @@ func TestAnotherSignalEndsAProcessThatHangs(t *testing.T) {
 			return false
 		}
 	})
-	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != unix.SIGTERM {
-		t.Error(cmd.ProcessState)
-	}
+	commandtest.EndedBy(t, cmd, unix.SIGTERM)
 }
 
 func TestEndWithoutASignalReturns(t *testing.T) {

@@ -171,10 +171,7 @@ func (v *virtualHelper) priceNs() float64 {
 	return v.loop.Decider.Cost().PriceNs
 }
 
-func (v *virtualHelper) gone(buf []mem.RegionID) []mem.RegionID {
-	buf, _ = v.path.cache.Gone(buf)
-	return buf
-}
+func (v *virtualHelper) gone(buf []mem.RegionID) []mem.RegionID { return v.path.cache.Gone(buf) }
 
 // finish tells the decider how the actions went that are done at t, and reports whether a worker did any of them.
 func (v *virtualHelper) finish(t int64) (woken bool) {

@@ -7,7 +7,8 @@ ARM64_OUT := $(OUT)/arm64
 
 build-arm64 test-arm64 test-guest-arm64: export PINWHEEL_TESTBED_CACHE = $(abspath $(ARM64_OUT))
 
-## build-arm64: the commands and libraries for AArch64, into out/arm64/bin (Debian)
+##@ Build and install
+## build-arm64: commands and libraries for AArch64, into out/arm64/bin (Debian)
 build-arm64: tools
 	lab/testbed/cross.sh $(MAKE) --no-print-directory build SHIM_LIB=$(ARM64_OUT)/bin
 
@@ -17,11 +18,12 @@ build-arm64: tools
 ARM64_PACKAGES ?= $(shell $(GO) list ./... | grep -vE '\bpinwheel/(cmd|lab/bench|mpishim|lab/testbed|internal/node|internal/tools/monitor|internal/engine|verbs/mlock)\b') \
 	./lab/bench/ctable ./mpishim/server
 
-## test-arm64: tests of ARM64_PACKAGES on an emulated AArch64 processor, among them those of the table's memory order (Debian, Linux 6.7)
+##@ Test
+## test-arm64: ARM64_PACKAGES on an emulated AArch64 processor (Debian, Linux 6.7)
 test-arm64: tools
 	lab/testbed/cross.sh -e $(GO) test -vet=off -timeout 30m $(ARM64_PACKAGES)
 
-## test-guest-arm64: in a guest with that processor, what needs its kernel: every watch, BPF and userfaultfd; the cache under a barrier of the kernel's (Debian)
+## test-guest-arm64: every watch, and the cache, on an AArch64 kernel in a guest (Debian)
 test-guest-arm64: tools
 	mkdir -p $(ARM64_OUT)/guest
 	lab/testbed/cross.sh env PINWHEEL_TESTBED_ARCH=arm64 lab/testbed/gotest.sh -c 2 -t 5400 -o $(ARM64_OUT)/guest \

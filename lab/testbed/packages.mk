@@ -9,7 +9,7 @@ PACKAGES_apps := openmpi-bin libopenmpi-dev libfftw3-mpi-dev gromacs openfoam pe
 	quantum-espresso python3-mpi4py gdb libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
 PACKAGES_prometheus := prometheus prometheus-node-exporter
 PACKAGES_packaging := debhelper lintian mmdebstrap rpm rpmlint abigail-tools jq environment-modules lua-filesystem lua-json \
-	lua-posix lua-term lua5.3 tcl openmpi-bin libopenmpi-dev libucx0
+	lua-posix lua-term lua5.3 tcl openmpi-bin libopenmpi-dev libucx0 podman crun
 PACKAGES_bench-files := nginx-light curl rsync
 PACKAGES_bench-live := lammps
 PACKAGES_docs := mkdocs
@@ -20,16 +20,17 @@ INSTALLS := mpi softverbs slurm ucx libfabric apps prometheus packaging bench-fi
 
 .PHONY: $(INSTALLS:%=install-%)
 
-## install-mpi: Open MPI, MPICH and compilers, for the targets that name MPI (Debian, as root, as all install-*)
-## install-softverbs: what the software RDMA device and its tests need beside MPI
-## install-slurm: what test-slurm needs beside MPI
+##@ Install what targets need (Debian, as root)
+## install-mpi: Open MPI, MPICH and compilers, for the targets that name MPI
+## install-softverbs: what the software RDMA device and its tests need, and install-mpi
+## install-slurm: what test-slurm needs, and install-mpi
 ## install-ucx: headers of UCX, for test-stale and bench-peers
 ## install-libfabric: headers of libfabric, for test-stale-libfabric
-## install-apps: FFTW, GROMACS, OpenFOAM, PETSc and Quantum ESPRESSO, for test-apps; mpi4py, gdb and allocators for test-live-all
+## install-apps: the applications of test-apps; mpi4py, gdb and allocators for test-live-all
 ## install-prometheus: what test-prometheus needs, without its services
-## install-packaging: what makes and tests packages, and what Lmod needs, which test-modules unpacks
+## install-packaging: what makes and tests packages
 ## install-bench-files: nginx, curl and rsync, for bench-files
-## install-bench-live: LAMMPS, which bench-live measures beside NPB
+## install-bench-live: LAMMPS, for bench-live
 ## install-docs: MkDocs, for docs
 ## install-ci: all that .ci/run needs
 ## install-nightly: all that .ci/nightly needs

@@ -4,7 +4,8 @@ TESTBED_OUT := out/testbed
 
 .PHONY: fetch test-guest test-guests replay-rdma calibrate-rdma bench-odp
 
-## fetch: download the Debian packages of the test bed into its cache (see lab/testbed/README.md)
+##@ Build and install
+## fetch: download the Debian packages of the test bed into its cache (lab/testbed/README.md)
 fetch:
 	lab/testbed/fetch.sh
 
@@ -27,7 +28,8 @@ guest_mpi = lab/testbed/programs/run.sh '$(CURDIR)/$(SHIM_LIB)' '$(CURDIR)/$(SHI
 # MPI's two ranks, and idle processors for their helpers.
 GUEST_CPUS ?= $(if $(filter mpi%,$(GUEST)),4,2)
 
-## test-guest: in one boot of a guest, what needs a kernel's RDMA device or control groups: GUEST="rdma watch vmmc files api mpi", or some, or rdma-full vmmc-full mpi-full
+##@ Test
+## test-guest: in a guest: a kernel's RDMA device, control groups; GUEST="rdma watch vmmc files api mpi"
 test-guest: fetch $(if $(filter api,$(GUEST)),api-prefix) $(if $(filter mpi%,$(GUEST)),shim mpi-programs)
 	mkdir -p $(TESTBED_OUT)/guest
 	lab/testbed/gotest.sh -c $(GUEST_CPUS) -t $(GUEST_LIMIT) -o $(TESTBED_OUT)/guest $(foreach group,$(GUEST),-- $(GUEST_$(group)))
@@ -40,19 +42,21 @@ GUESTS_vmmc = -test.short '-test.run=^TestTwoNodes$$/rdma$$/(delivered_in_order|
 GUESTS_vmmc-full = -test.timeout=60m -test.run=TwoNodes ./comm/vmmc
 GUESTS_files = -test.run=TwoNodes ./comm/files/faults
 
-## test-guests: in one boot of two guests, RDMA, messages and files between them while packets are lost, links cut and peers killed: GUESTS="rdma vmmc files", or some, or rdma-full vmmc-full
+## test-guests: between two guests that lose packets, links and peers; GUESTS="rdma vmmc files"
 test-guests: fetch
 	mkdir -p $(TESTBED_OUT)/guests
 	lab/testbed/gotest.sh -n 2 -t $(GUEST_LIMIT) -o $(TESTBED_OUT)/guests $(foreach group,$(GUESTS),-- $(GUESTS_$(group)))
 
-## replay-rdma: replay NAS traces in real time with a Soft-RoCE device registering
+##@ Measure
+## replay-rdma: replay NAS runs in real time, registered with Soft-RoCE, in a guest
 replay-rdma: fetch
 	mkdir -p $(TESTBED_OUT)/replay
 	$(GO) build -o $(TESTBED_OUT)/replay/nasreplay ./cmd/nasreplay
 	lab/testbed/run.sh -o $(TESTBED_OUT)/replay sh -c '"$$OUT/nasreplay" compare --mode real --provider rdma --scale 0.25 --costs results/calibration/rxe-qemu-linux-6.12.json \
 		results/traces/ft.B.4.pwt results/traces/mg.C.4.pwt'
 
-## calibrate-rdma: measure what the device of the test bed takes, into results/calibration (needs an idle machine)
+##@ Write results/ (needs a quiet machine)
+## calibrate-rdma: what registration costs on the test bed's device, into results/calibration
 calibrate-rdma: fetch
 	mkdir -p $(TESTBED_OUT)/calibrate
 	$(GO) build -o $(TESTBED_OUT)/calibrate/nasreplay ./cmd/nasreplay
@@ -61,7 +65,7 @@ calibrate-rdma: fetch
 
 .PHONY: bench-files-nfs
 
-## bench-files-nfs: the kernel's NFS server over RDMA and rcopy beside pinwheel serve, and registration, in a guest, into results/files/nfs.md (10 minutes; goes on where it was)
+## bench-files-nfs: the kernel's NFS server over RDMA and rcopy, in a guest (10 minutes; resumes)
 bench-files-nfs: build fetch
 	mkdir -p $(OUT)/bench-files-nfs
 	$(GO) build -o $(OUT)/bench-files-nfs/files ./lab/bench/files
@@ -69,7 +73,7 @@ bench-files-nfs: build fetch
 	cp $(OUT)/bench-files-nfs/nfs.jsonl results/files/nfs.jsonl
 	$(MAKE) --no-print-directory bench-files-page
 
-## bench-odp: the kernel's own on-demand paging beside registrations, in a guest with a newer kernel (Soft-RoCE of 6.12 has none); into results/papers
+## bench-odp: the kernel's on-demand paging compared with registrations, in a guest
 bench-odp: export PINWHEEL_TESTBED_KERNEL = trixie-backports
 bench-odp:
 	lab/testbed/fetch.sh

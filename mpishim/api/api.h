@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <pinwheel.h>
 
-#include "core.h"
+#include "process.h"
 
 /* Rights that the cache knows how to share. */
 #define API_SHAREABLE \

@@ -12,9 +12,10 @@ API_LDFLAGS := -shared -Wl,-z,defs,-z,nodelete -Wl,-soname,$(API_SONAME) -Wl,--v
 # Of libraries that are Go and have a C interface.
 GO_SONAMES := libpinwheel-vmmc.so.0 libpinwheel-watch.so.0
 
-.PHONY: api api-prefix bench-api install install-api
+.PHONY: api api-prefix install install-api
 
-## api: build libpinwheel-api.so, libpinwheel-go.so, libpinwheel-vmmc.so and libpinwheel-watch.so into bin/
+##@ Build and install
+## api: libpinwheel-api.so, -go.so, -vmmc.so and -watch.so, into bin/
 api: $(addprefix $(SHIM_LIB)/,$(API_SONAME) libpinwheel-go.so $(GO_SONAMES))
 
 $(SHIM_LIB)/$(API_SONAME): $(API_SRC) $(API_HDR) mpishim/api/api.map
@@ -45,7 +46,7 @@ UNITDIR ?= $(PREFIX)/lib/systemd
 functions_of = $(shell sed -nE 's/^(int|size_t) (pinwheel_[a-z_]*).*/\2/p' mpishim/include/$(1).h)
 API_FUNCTIONS = $(call functions_of,pinwheel) pinwheel_domain_open_verbs
 
-## install-api: install the C API and what it needs (PREFIX=/usr/local, DESTDIR=)
+## install-api: the C API and what it needs; PREFIX=/usr/local DESTDIR=
 install-api: api
 	install -d $(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig $(PKGLIBDIR) $(INCLUDEDIR) $(MANDIR)/man3)
 	install -m 755 $(addprefix $(SHIM_LIB)/,$(API_SONAME) $(GO_SONAMES)) $(DESTDIR)$(LIBDIR)/
@@ -59,7 +60,7 @@ install-api: api
 	for f in $(API_FUNCTIONS); do echo '.so man3/pinwheel.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
 	$(foreach p,pinwheel_vmmc pinwheel_watch,for f in $(call functions_of,$(p)); do echo '.so man3/$(p).3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done;)
 
-## install: install commands, the preload library, the C API, manual, completion, units of systemd and modulefiles (PREFIX=/usr/local, DESTDIR=)
+## install: commands, libraries, manual pages, modulefiles; PREFIX=/usr/local DESTDIR=
 install: build install-api install-modules
 	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR) $(UNITDIR)/system $(UNITDIR)/user)
 	install -m 755 bin/pinwheel bin/nasreplay $(DESTDIR)$(PREFIX)/bin/
@@ -74,11 +75,3 @@ install: build install-api install-modules
 # An installation that transports are compiled against in the test bed's guest, with pkg-config (see test-guest).
 api-prefix:
 	$(MAKE) --no-print-directory install-api PREFIX=$(abspath $(SHIM_OUT)/prefix) DESTDIR= > /dev/null
-
-## bench-api: what acquire and release of registered memory cost, in ns, and a question to the server and a first use, in us
-bench-api: api
-	@mkdir -p $(SHIM_OUT)
-	for p in hit ask; do $(CC) -O2 -fno-omit-frame-pointer -Wall -Wextra -Impishim/include -o $(SHIM_OUT)/$$p mpishim/testing/standin/$$p.c \
-		-L$(SHIM_LIB) -lpinwheel-api -lpthread -Wl,-rpath,$(abspath $(SHIM_LIB)); done
-	{ for p in leave-pinned pinwheel; do echo "$$p"; PINWHEEL_POLICY=$$p PINWHEEL_IDLE_POLICY=aggressive $(SHIM_OUT)/hit; done; \
-		PINWHEEL_POLICY=leave-pinned $(SHIM_OUT)/ask; } | tee $(SHIM_OUT)/bench-api.txt

@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "plain.h"
+#include "thread.h"
 
 static unsigned domains; /* atomic: open */
 uint64_t api_forks;

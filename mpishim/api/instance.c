@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "api.h"
+#include "site.h"
+#include "start.h"
+#include "thread.h"
 
 struct pinwheel {
 	unsigned users; /* calls of pinwheel_init without pinwheel_fini; protected by lock */

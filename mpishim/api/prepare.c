@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "thread.h"
 
 #define TELL_MS 50 /* how often */
 

@@ -8,7 +8,10 @@
  */
 #define _GNU_SOURCE
 #include "api.h"
+#include "first.h"
 #include "release.h"
+#include "site.h"
+#include "thread.h"
 
 /* Gets a reference from the table. */
 static inline __attribute__((always_inline)) int hit(struct pw_thread *t, struct pinwheel_domain *d,

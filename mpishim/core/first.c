@@ -10,7 +10,8 @@
  * message: then the server has to see first what has changed.
  */
 #define _GNU_SOURCE
-#include "core.h"
+#include "first.h"
+#include "thread.h"
 #include "grant.h"
 
 int pw_register_first(struct pw_thread *t, uint32_t domain, uint64_t addr, uint64_t bytes, uint32_t access,

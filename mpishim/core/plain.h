@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "core.h"
+#include "thread.h"
 
 /* The bytes that the kernel pins for a registration; none for a length that no address space has. */
 static inline uint64_t pw_whole_pages(const void *addr, size_t bytes)

@@ -1,11 +1,12 @@
 /* The state of a process before the Go side is loaded, and the line for the user. */
 #define _GNU_SOURCE
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "core.h"
+#include "process.h"
 
 /* 16 KiB until Go has read the settings. */
 struct pw_shared pw = {.threshold = 16 << 10, .notice = 16 << 10, .rank = -1, .size = -1, .plain_room = UINT64_MAX};

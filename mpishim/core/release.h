@@ -4,7 +4,7 @@
 #define PINWHEEL_RELEASE_H
 
 #include "ring.h"
-#include "core.h"
+#include "thread.h"
 
 /* The slow path: the server has to look after the reference. */
 static __attribute__((noinline, unused)) void pw_put_slow(struct pw_thread *t, uint32_t what,

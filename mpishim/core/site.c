@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "core.h"
+#include "site.h"
 
 /* Code of the program and its libraries. A return address lies in it. Any other word is data of a function that
  * was built without frame pointers. */

@@ -16,7 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core.h"
+#include "start.h"
+#include "thread.h"
 
 /* A forked child has one thread, so neither server nor helper. Registrations stay the parent's. */
 static void in_child(void)

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core.h"
+#include "thread.h"
 
 __thread struct pw_thread *pw_self_ __attribute__((tls_model("initial-exec")));
 

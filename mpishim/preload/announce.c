@@ -10,6 +10,8 @@
 
 #include "announce.h"
 #include "extent.h"
+#include "site.h"
+#include "thread.h"
 
 static void set_call(struct pw_announced *p, uint64_t seq, uint64_t op, struct pw_site *site)
 {

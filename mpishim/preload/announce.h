@@ -2,7 +2,7 @@
 #ifndef PINWHEEL_ANNOUNCE_H
 #define PINWHEEL_ANNOUNCE_H
 
-#include "core.h"
+#include "process.h"
 
 struct pw_call;
 void pw_announce_call(struct pw_call *c); /* before the call, and again after it if its buffers were unknown */

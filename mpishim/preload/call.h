@@ -3,7 +3,7 @@
 #define PINWHEEL_CALL_H
 
 #include "mpi_handles.h"
-#include "core.h"
+#include "process.h"
 
 /* How the count of a buffer is given. */
 enum pw_count_form {

@@ -5,6 +5,7 @@
 
 #include "charged.h"
 #include "plain.h"
+#include "thread.h"
 
 struct charge {
 	const void *handle;

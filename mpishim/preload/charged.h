@@ -6,7 +6,7 @@
 #ifndef PINWHEEL_CHARGED_H
 #define PINWHEEL_CHARGED_H
 
-#include "core.h"
+#include "process.h"
 
 /* Remembers memory that pw_plain_begins has counted. A handle that is NULL was not made, and the memory is given back
  * at once. */

@@ -7,7 +7,7 @@
 #ifndef PINWHEEL_DEMAND_H
 #define PINWHEEL_DEMAND_H
 
-#include "core.h"
+#include "process.h"
 
 /* Relaxed: a thread that is late to see another value serves some uses otherwise. */
 static inline uint64_t pw_demand_limit(void) { return __atomic_load_n(&pw.demand_limit, __ATOMIC_RELAXED); }

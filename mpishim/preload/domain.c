@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "domain.h"
+#include "thread.h"
 
 static pthread_mutex_t take_lock = PTHREAD_MUTEX_INITIALIZER; /* of taking a slot; a leaf */
 

@@ -6,7 +6,7 @@
 #ifndef PINWHEEL_DOMAIN_H
 #define PINWHEEL_DOMAIN_H
 
-#include "core.h"
+#include "process.h"
 
 /* Values of pw_domain.closing. */
 enum { PW_DOMAIN_OPEN, PW_DOMAIN_CLOSED, PW_DOMAIN_DROPPING };

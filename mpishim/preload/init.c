@@ -5,8 +5,12 @@
 #include <string.h>
 
 #include "init.h"
+#include "mpi_handles.h"
 #include "mr.h"
 #include "recording.h"
+#include "site.h"
+#include "start.h"
+#include "thread.h"
 
 /* MPI may be in use by MPI_Init, by any number of sessions (MPI-4), or by both. */
 /* protects the next line; held while the Go side starts and stops */

@@ -1,8 +1,11 @@
 /* The wrappers, in C, Fortran and mpi_f08, of every row of calls.h. */
 #define _GNU_SOURCE
 #include "announce.h"
-#include "recording.h"
 #include "calls.h"
+#include "record.h"
+#include "record_comm.h"
+#include "record_ring.h"
+#include "thread.h"
 
 typedef pw_word (*pw_fn)();
 

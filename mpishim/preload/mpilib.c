@@ -1,6 +1,7 @@
 /* Finds the MPI library behind us at run time, and knows it by its symbols. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "mpilib.h"

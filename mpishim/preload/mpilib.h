@@ -2,7 +2,7 @@
 #ifndef PINWHEEL_MPILIB_H
 #define PINWHEEL_MPILIB_H
 
-#include "core.h"
+#include "process.h"
 #include "symbol.h"
 
 typedef uintptr_t pw_word; /* an int, a pointer or a handle, as an argument */

@@ -11,7 +11,7 @@
 #define PINWHEEL_MR_H
 
 #include "abi.h" /* struct v_mr: struct ibv_mr */
-#include "core.h"
+#include "process.h"
 
 #define PW_ON_DEMAND 1u
 

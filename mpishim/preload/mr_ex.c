@@ -7,6 +7,7 @@
 
 #include "charged.h"
 #include "plain.h"
+#include "thread.h"
 #include "verbslib.h"
 
 #define ON_DEMAND 0x40	 /* IBV_ACCESS_ON_DEMAND */

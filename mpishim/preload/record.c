@@ -8,6 +8,11 @@
 
 #include "extent.h"
 #include "record.h"
+#include "record_request.h"
+#include "record_ring.h"
+#include "record_status.h"
+#include "record_wait.h"
+#include "site.h"
 
 static void left_out(enum pw_left_out why) { __atomic_add_fetch(&pw.recorder->left_out[why], 1, __ATOMIC_RELAXED); }
 

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record.h"
+#include "record_comm.h"
+#include "record_ring.h"
 
 /* Protects the buckets: any thread creates and frees handles. The recorded thread uses what it finds. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

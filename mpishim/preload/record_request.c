@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record.h"
+#include "record_request.h"
 
 /* Hash tables of queues, first in, first out. */
 #define BUCKETS 1024u

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include <sched.h>
 
-#include "record.h"
+#include "record_ring.h"
 
 struct pw_thread *pw_recorded;
 

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "record.h"
+#include "record_status.h"
 
 static int *ours; /* as many as were ever needed at one time */
 static int64_t most;

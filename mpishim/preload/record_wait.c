@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record.h"
+#include "record_request.h"
+#include "record_ring.h"
+#include "record_status.h"
+#include "record_wait.h"
 
 /* How many requests a call is given. */
 static int64_t requests(const struct pw_call *c)

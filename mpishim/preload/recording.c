@@ -3,7 +3,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "record.h"
+#include "mpilib.h"
+#include "record_comm.h"
+#include "record_ring.h"
+#include "recording.h"
 
 void pw_record_start(struct pw_thread *t)
 {

@@ -5,6 +5,7 @@
 
 #include "mr.h"
 #include "release.h"
+#include "thread.h"
 
 /* Whether this use was reported before. A transport that repeats one send registers its buffer over and over. */
 static inline int pw_was_reported(struct pw_thread *t, uint64_t region, uint64_t seq)

@@ -9,6 +9,7 @@
 
 #include "charged.h"
 #include "plain.h"
+#include "thread.h"
 #include "verbslib.h"
 
 #define ON_DEMAND 0x40u /* IBV_ACCESS_ON_DEMAND */

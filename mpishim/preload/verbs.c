@@ -13,10 +13,13 @@
 #include "charged.h"
 #include "demand.h"
 #include "domain.h"
+#include "first.h"
 #include "mr.h"
 #include "plain.h"
-#include "recording.h"
+#include "record_ring.h"
 #include "report.h"
+#include "start.h"
+#include "thread.h"
 #include "verbslib.h"
 
 #define REREG_TRANSLATION 1 /* enum ibv_rereg_mr_flags */

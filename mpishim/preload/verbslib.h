@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "core.h"
+#include "process.h"
 
 struct mr_attr;
 struct pw_verbs {

@@ -40,7 +40,7 @@ func (ds *domains) at(i uint32) *domain { return ds[i].Load() }
 // domainShift is where tag lies in the region IDs of the helper.
 const domainShift = C.PW_TAG_SHIFT
 
-// tag marks the region IDs of a domain for the helper, as pw_tagged of core.h does in events: caches number their
+// tag marks the region IDs of a domain for the helper, as pw_tagged of process.h does in events: caches number their
 // regions independently.
 func (d *domain) tag() mem.RegionID {
 	return mem.RegionID(d.generation*C.PW_DOMAINS+d.index) << domainShift
@@ -166,7 +166,7 @@ func (ds *domains) Gone(buf []mem.RegionID) []mem.RegionID {
 			continue
 		}
 		n := len(buf)
-		buf, _ = d.cache.Gone(buf)
+		buf = d.cache.Gone(buf)
 		for k := n; k < len(buf); k++ {
 			buf[k] |= d.tag()
 		}

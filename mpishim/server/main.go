@@ -15,8 +15,8 @@ import (
 	"go.uber.org/atomic"
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/console"
 	"pinwheel/internal/settings"
-	"pinwheel/internal/stderr"
 	"pinwheel/mpishim/quiet"
 	_ "pinwheel/mpishim/quiet/profiler"
 )
@@ -94,7 +94,7 @@ func unbind() {
 // warn writes one line, if the user wants to see any.
 func (s *server) warn(message string) {
 	if s.set.Log != "off" {
-		stderr.Write("pinwheel: " + message + "\n")
+		console.Write("pinwheel: " + message + "\n")
 	}
 }
 
@@ -106,5 +106,5 @@ func (s *server) info(message string) {
 	if s.sh.rank >= 0 {
 		message = fmt.Sprintf("rank %d: %s", s.sh.rank, message)
 	}
-	stderr.Write("pinwheel: " + message + "\n")
+	console.Write("pinwheel: " + message + "\n")
 }

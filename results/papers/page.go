@@ -12,7 +12,7 @@ const head = `# What the papers have, and what we have
 
 Made by "make results-papers" from papers/rows.jsonl and the raw data in this directory; do not edit. One
 row for each figure, table and claim of the five papers that Pinwheel follows. "paper", "paper-strict" and "Pinwheel"
-are policies: the first two are our two readings of Li et al. (ARCHITECTURE.md, "Changes to the paper's design").
+are policies: the first two are our two readings of Li et al. (docs/experiments.md).
 Where a figure of ours has no other name, it is a simulation of recorded runs with the costs rdma-like (README.md).
 `
 

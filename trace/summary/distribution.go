@@ -12,7 +12,7 @@ type distribution struct {
 	buckets map[uint32]uint64
 }
 
-// mantissaBits is the precision: a value keeps so many bits after its first.
+// mantissaBits is the precision: a value keeps this many bits after its first.
 const mantissaBits = 10
 
 func bucketOf(v uint64) uint32 {

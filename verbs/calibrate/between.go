@@ -17,7 +17,7 @@ func (c computation) run() {
 	}
 }
 
-// neighbours are threads that compute all the while, each on memory of its own.
+// neighbours are threads that compute all the while, each on its own memory.
 type neighbours struct {
 	ended   atomic.Bool
 	running sync.WaitGroup

@@ -15,9 +15,8 @@
 // regression.
 //
 // Memory is private, anonymous, of small pages (MADV_NOHUGEPAGE), and was
-// touched from its start to its end. A second calibration maps the memory anew
-// for every measurement, so that the registration has to fault it in. Where
-// there are transparent huge pages, a third one uses them; its pages are still
+// touched from its start to its end. A second calibration maps the memory again for every measurement, so that the
+// registration has to fault it in. Where there are transparent huge pages, a third one uses them; its pages are still
 // of 4 KiB, 512 to a huge page.
 //
 // # Caveats

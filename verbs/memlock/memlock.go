@@ -24,7 +24,7 @@ import (
 const initialUserNamespace = "user:[4026531837]"
 
 // Limit returns the bytes that may be pinned and what sets that bound, for
-// people. It looks anew at every call.
+// people. It looks again at every call.
 func Limit() (bytes int64, source string) {
 	bytes, source = permitted()
 	if all := verbs.PhysicalBytes(); all < bytes {

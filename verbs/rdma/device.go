@@ -185,17 +185,6 @@ func (d *Device) Check() error {
 	return nil
 }
 
-// Features are what not every device can do.
-type Features struct {
-	OnDemand bool // AccessOnDemand: regions without pinning
-	Atomic   bool // AccessRemoteAtomic
-}
-
-// Features tells what the device can do.
-func (d *Device) Features() Features {
-	return Features{OnDemand: d.attr.OnDemand, Atomic: d.attr.Atomic}
-}
-
 // Verbs returns the device's context, for package rc.
 func (d *Device) Verbs() *ibv.Context { return d.ctx }
 
@@ -216,7 +205,7 @@ func (d *Device) limits() verbs.Limits {
 }
 
 // Close closes the device. It fails with verbs.ErrBusy, and may be called
-// again, while a provider or a watch of it is open; once it has succeeded it
+// again, while a provider of it is open; once it has succeeded it
 // does nothing.
 func (d *Device) Close() error {
 	const op = "ibv_close_device"

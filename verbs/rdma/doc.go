@@ -2,8 +2,8 @@
 // on libibverbs.
 //
 // Open gives a Provider, which is one protection domain of one device.
-// Programs that need more than one domain, the device's events or its
-// features use OpenDevice and Device.NewProvider. Package rc moves data
+// Programs that need more than one domain, or the device's attributes,
+// use OpenDevice and Device.NewProvider. Package rc moves data
 // between registered regions, package arena gives memory to register.
 //
 // # Which device

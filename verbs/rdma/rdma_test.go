@@ -5,16 +5,12 @@ package rdma_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"pinwheel/internal/testwait"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 	"pinwheel/verbs/rdma"
@@ -62,7 +58,7 @@ func TestDevicesListsWhatOpenDeviceOpens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%+v, %+v", d.Info(), d.Features())
+		t.Logf("%+v, %+v", d.Info(), d.Attr())
 		if d.Info() != info {
 			t.Errorf("opened %+v, listed %+v", d.Info(), info)
 		}
@@ -121,14 +117,14 @@ func TestWhatTheDeviceCannotDoIsUnsupported(t *testing.T) {
 	p := rdmatest.Open(t)
 	_, r := verbstest.Map(t, 4*mem.PageSize)
 	g, err := p.Register(r, verbs.AccessLocalWrite|verbs.AccessOnDemand)
-	if p.Device().Features().OnDemand {
+	if p.Device().Attr().OnDemand {
 		if err != nil || p.Usage().PinnedBytes != 0 {
 			t.Errorf("on-demand region: %v, usage %+v", err, p.Usage())
 		}
 	} else if !errors.Is(err, verbs.ErrUnsupported) {
 		t.Errorf("on-demand region on a device without: %+v, %v", g, err)
 	}
-	if p.Usage().Regions != 0 && !p.Device().Features().OnDemand {
+	if p.Usage().Regions != 0 && !p.Device().Attr().OnDemand {
 		t.Errorf("failed registrations left %+v", p.Usage())
 	}
 }
@@ -138,46 +134,6 @@ func TestRemoteWriteNeedsLocalWrite(t *testing.T) {
 	_, r := verbstest.Map(t, mem.PageSize)
 	if _, err := p.Register(r, verbs.AccessRemoteWrite); !errors.Is(err, verbs.ErrUnsupported) {
 		t.Errorf("got %v, want ErrUnsupported: protection must not be widened silently", err)
-	}
-}
-
-// TestPortEventsArrive takes the network device of a Soft-RoCE device down and
-// up again. It needs the test bed: no other machine's network is touched.
-func TestPortEventsArrive(t *testing.T) {
-	if os.Getenv("TESTBED_NODES") != "1" {
-		t.Skip("takes a network device down: runs on a single node of the test bed only")
-	}
-	rdmatest.Need(t)
-	d, err := rdma.OpenDevice("rxe0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	events := make(chan rdma.Event, 16)
-	stop, err := d.Watch(func(e rdma.Event) { events <- e })
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []struct {
-		link string
-		want rdma.EventKind
-	}{{"down", rdma.EventPortError}, {"up", rdma.EventPortActive}} {
-		if out, err := exec.Command("ip", "link", "set", "net0", step.link).CombinedOutput(); err != nil {
-			t.Fatalf("ip link set net0 %s: %v: %s", step.link, err, out)
-		}
-		deadline := time.After(testwait.Limit)
-		for seen := false; !seen; {
-			select {
-			case e := <-events:
-				t.Logf("%s: %v, port %d", step.link, e.Kind, e.Port)
-				seen = e == rdma.Event{Kind: step.want, Port: 1}
-			case <-deadline:
-				t.Fatalf("no %q after taking the link %s", step.want, step.link)
-			}
-		}
-	}
-	stop()
-	if err := d.Close(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -20,8 +20,8 @@
 //
 // Tables are small, and a further ring is opened when they are full, because
 // the kernel walks its ring's table, with all pages in it, for every huge page
-// that it counts. Memory of huge pages is still dear to register beside much
-// memory of small pages: 0.2 ms for 16 KiB beside 256 MiB, instead of 1.1 us.
+// that it counts. Memory of huge pages is still dear to register where much memory of small pages is registered: 0.2 ms
+// for 16 KiB with 256 MiB of these, instead of 1.1 us.
 //
 // # What the kernel counts
 //

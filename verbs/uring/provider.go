@@ -197,7 +197,7 @@ func (p *Provider) lockRing(need int) (*ring, error) {
 }
 
 // grow opens a ring and returns it, its mu held; nil if others opened one
-// since the caller saw so many.
+// since the caller counted them.
 func (p *Provider) grow(seen int) (*ring, error) {
 	p.growing.Lock()
 	defer p.growing.Unlock()

@@ -31,9 +31,8 @@ func Main(m *testing.M, children map[string]func() error) {
 }
 
 // Child returns a command that runs the named function of Main in a process
-// that holds no capability. Started by root it runs as a user of its own, of
-// which nobody else's pinned memory counts. The test is skipped where it may pin
-// next to nothing.
+// that holds no capability. Started by root it runs as a user that nothing else uses, of which nobody else's pinned
+// memory counts. The test is skipped where it may pin next to nothing.
 func Child(t testing.TB, name string) *exec.Cmd {
 	t.Helper()
 	NeedMemlock(t, leastMemlock)

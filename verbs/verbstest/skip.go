@@ -80,7 +80,7 @@ func ownLimit(t testing.TB) {
 	})
 }
 
-// NeedMemlock skips the test where neither it nor its Child can have an RLIMIT_MEMLOCK of so many bytes.
+// NeedMemlock skips the test where neither it nor its Child can have an RLIMIT_MEMLOCK of this many bytes.
 func NeedMemlock(t testing.TB, bytes uint64) {
 	t.Helper()
 	var l unix.Rlimit

@@ -13,9 +13,9 @@ import (
 	"pinwheel/verbs"
 )
 
-// Together has so many threads register n bytes at the same time, each its own, and then deregister
-// them. It reports what one registration and one deregistration take: elapsed time of the slowest
-// thread, and processor time of all on average, which rises where they get in each other's way.
+// Together has this many threads register n bytes at the same time, each its own, and then deregister them. It reports
+// what one registration and one deregistration take: elapsed time of the slowest thread, and processor time of all on
+// average, which rises where they get in each other's way.
 func Together(b *testing.B, p verbs.Provider, threads int, n uint64) {
 	NeedPinned(b, p, int64(threads)*int64(n))
 	ranges := make([]mem.Range, threads)
@@ -60,7 +60,7 @@ type spent struct {
 	err       atomic.String
 }
 
-// by has so many threads begin op at the same time, and waits for them.
+// by has this many threads begin op at the same time, and waits for them.
 func (s *spent) by(threads int, op func(i int) error) {
 	var ready, done sync.WaitGroup
 	begin := make(chan struct{})

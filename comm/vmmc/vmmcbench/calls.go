@@ -14,8 +14,8 @@ import (
 
 // Names of what carries calls and pages.
 const (
-	streams  = "comm/vmmc/stream"
-	ourCalls = "comm/vmmc/rpc"
+	streams  = "vmmc/stream"
+	ourCalls = "vmmc/rpc"
 	theirs   = "net/rpc"
 )
 

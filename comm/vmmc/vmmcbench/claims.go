@@ -63,7 +63,7 @@ func Claims(all []Result) []Claim {
 			find(Bandwidth, socket, unixSocket, 8), find(Bandwidth, deliberate, shared, 8)),
 		ratio(Claim{What: "processor time of a null call below that of net/rpc over TCP", Least: 4}, cpu,
 			find(Call, theirs, tcp, 0), find(Call, ourCalls, shared, 0)),
-		ratio(Claim{What: "pages of 1 MiB by comm/vmmc/stream as fast as by TCP", Least: 1}, ns,
+		ratio(Claim{What: "pages of 1 MiB by vmmc/stream as fast as by TCP", Least: 1}, ns,
 			find(HTTP, socket, tcp, pageBytes), find(HTTP, streams, shared, pageBytes)),
 	}
 	if r := find(Latency, perftest, overRDMA, 8); r.Failed != notMeasured {

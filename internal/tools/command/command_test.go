@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"pinwheel/internal/testwait"
+	"pinwheel/internal/tools/command/commandtest"
 )
 
 // tool are the declarations of a command that has one of everything.
@@ -167,9 +167,7 @@ func TestReaderThatEndsFirstEndsTheCommandBySIGPIPE(t *testing.T) {
 	cmd.Env = append(os.Environ(), toolEnv+"=1")
 	cmd.Stdout = w
 	_ = cmd.Run() // the status says it all
-	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != unix.SIGPIPE {
-		t.Errorf("%v", cmd.ProcessState)
-	}
+	commandtest.EndedBy(t, cmd, unix.SIGPIPE)
 }
 
 // completions are what may follow a line, as every shell has it.

@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"pinwheel/internal/console"
 	"pinwheel/internal/outfile"
-	"pinwheel/internal/printable"
 )
 
 // Env is what a subcommand works with.
@@ -53,7 +53,7 @@ func oneLine(msg string) string {
 	if len(msg) > headBytes+tailBytes {
 		msg = msg[:headBytes] + " ... " + msg[len(msg)-tailBytes:]
 	}
-	return printable.Text(msg)
+	return console.Printable(msg)
 }
 
 // output is standard output. It remembers the first error, as the many small writes

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"pinwheel/internal/infile"
+	"pinwheel/internal/outfile"
 	"pinwheel/internal/settings"
 )
 
@@ -69,7 +69,7 @@ func checkLibrary(path string) (program, error) {
 	if strings.ContainsAny(path, ": ") {
 		return program{}, fmt.Errorf("the path of %s has a colon or a space, which LD_PRELOAD can't hold; move it", path)
 	}
-	in, err := infile.Open(path)
+	in, err := outfile.OpenInput(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return program{}, fmt.Errorf("%s does not exist; name %s with --library", path, libraryName)
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"pinwheel/internal/infile"
+	"pinwheel/internal/outfile"
 )
 
 // program is what a file says of itself.
@@ -27,7 +27,7 @@ var errNotProgram = errors.New("neither an ELF file nor a script")
 // inspect reads the head of an executable file.
 func inspect(path string) (program, error) {
 	p := program{path: path}
-	f, err := infile.Open(path)
+	f, err := outfile.OpenInput(path)
 	if err != nil {
 		return p, err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"pinwheel/comm/files"
 	"pinwheel/comm/vmmc/broker"
-	"pinwheel/internal/printable"
+	"pinwheel/internal/console"
 	"pinwheel/internal/report"
 )
 
@@ -104,14 +104,14 @@ func (l *Look) Ranks() (n int, pinnedBytes int64) {
 
 // tidy sorts jobs and ranks, computes sums and shares, and takes from texts what a terminal would obey.
 func (l *Look) tidy() {
-	l.Host = printable.Text(l.Host)
+	l.Host = console.Printable(l.Host)
 	slices.SortFunc(l.Jobs, func(a, b Job) int { return cmp.Compare(a.ID, b.ID) })
 	for i := range l.Jobs {
 		j := &l.Jobs[i]
-		j.ID, j.PinnedBytes = printable.Text(j.ID), 0
+		j.ID, j.PinnedBytes = console.Printable(j.ID), 0
 		for k := range j.Ranks {
 			r := &j.Ranks[k]
-			r.Program = printable.Text(r.Program)
+			r.Program = console.Printable(r.Program)
 			j.PinnedBytes += r.PinnedBytes
 			n := float64(max(r.Predictions, 1))
 			r.Err05, r.Err5 = float64(r.Within05)/n, float64(r.Within5)/n
@@ -121,6 +121,6 @@ func (l *Look) tidy() {
 		})
 	}
 	for i := range l.Unreadable {
-		l.Unreadable[i].ID = printable.Text(l.Unreadable[i].ID)
+		l.Unreadable[i].ID = console.Printable(l.Unreadable[i].ID)
 	}
 }

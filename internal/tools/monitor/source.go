@@ -11,8 +11,8 @@ import (
 
 	"pinwheel/comm/files"
 	"pinwheel/comm/vmmc/broker"
+	"pinwheel/internal/console"
 	"pinwheel/internal/node"
-	"pinwheel/internal/printable"
 	"pinwheel/internal/report"
 )
 
@@ -44,7 +44,7 @@ func Node(job string) Source {
 		l := lookAt(jobs)
 		l.VMMC, l.Files = vmmc.look(), servers.look()
 		for i := range l.Files {
-			l.Files[i].Dir = printable.Text(l.Files[i].Dir)
+			l.Files[i].Dir = console.Printable(l.Files[i].Dir)
 		}
 		return l, nil
 	}

@@ -13,20 +13,22 @@ $(BENCH_LIVE): build softverbs
 	mkdir -p $(@D)
 	$(GO) build -o $@ ./lab/bench/live
 
-## bench-live: memory and time of MPI programs beside UCX's and libfabric's caches, none, and other policies; NPB=DIR has NPB 3.4's programs (two hours; goes on where it was)
+##@ Write results/ (needs a quiet machine)
+## bench-live: memory and time of MPI jobs, compared with caches and none; NPB=DIR (2 hours; resumes)
 bench-live: $(BENCH_LIVE)
 	$(BENCH_LIVE) run --rounds $(BENCH_LIVE_ROUNDS) --budget $(BENCH_LIVE_BUDGET) $(if $(BENCH_LIVE_ROWS),--rows "$(BENCH_LIVE_ROWS)") $(if $(NPB),--npb $(NPB))
 	$(MAKE) --no-print-directory bench-live-table
 
-## bench-live-table: the tables of what bench-live measured, into results/live/README.md
+##@ Write results/ (needs a quiet machine)
+## bench-live-table: tables of what bench-live measured, into results/live/README.md
 bench-live-table:
-	$(GO) run ./lab/bench/live table
+	$(GO) run ./lab/bench/live table --readme README.md
 
 BENCH_PAPER_ROUNDS ?= 9
 # As BENCH_LIVE_ROWS. Default: messages of 64 KiB to 64 MiB.
 BENCH_PAPER_ROWS ?= */reused.* */fresh.* */latency.*K.2.idle* */latency.*M.2.idle*
 
-## bench-paper: the microbenchmarks of papers on the software RDMA device, into results/papers (seven minutes a round; goes on where it was)
+## bench-paper: the papers' microbenchmarks on the software RDMA device (7 minutes a round; resumes)
 bench-paper: $(BENCH_LIVE)
 	$(BENCH_LIVE) run --runs results/papers/live.jsonl --rounds $(BENCH_PAPER_ROUNDS) --budget $(BENCH_LIVE_BUDGET) --rows "$(BENCH_PAPER_ROWS)"
 	$(BENCH_LIVE) paper

@@ -260,6 +260,25 @@ func TestTablesStandBetweenTheMarkers(t *testing.T) {
 	}
 }
 
+// The headline of the project's README is that of results/live/runs.jsonl.
+func TestProjectReadmeHasTheHeadline(t *testing.T) {
+	var s state
+	if err := s.Read("../../../results/live/runs.jsonl"); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := s.headline()
+	if rows := strings.Count(want, " MiB | "); rows != 2*len(headlineRows) {
+		t.Errorf("%d figures in\n%s", rows, want)
+	}
+	if got, err := headlineMarkers.Between(string(doc)); err != nil || got != want {
+		t.Errorf("run make bench-live-table: README.md has\n%s\nresults/live/runs.jsonl gives\n%s (%v)", got, want, err)
+	}
+}
+
 func TestRunMustVerifyItsDataOnTheDevice(t *testing.T) {
 	for output, want := range map[string]string{
 		"halo: 2 ranks, data right\n":    "",

@@ -39,7 +39,8 @@ type runCmd struct {
 
 type tableCmd struct {
 	files
-	Into string `default:"results/live/README.md" help:"The document."`
+	Into   string `default:"results/live/README.md" help:"The document."`
+	Readme string `placeholder:"FILE" help:"Another document, for the headline: one job with an idle core and without one."`
 }
 
 func main() { command.Main(spec()) }

@@ -22,16 +22,24 @@ func (c *tableCmd) Run() error {
 	if err := s.Read(c.Runs); err != nil {
 		return err
 	}
-	doc, err := os.ReadFile(c.Into)
+	if err := replace(c.Into, tables, s.markdown()); err != nil || c.Readme == "" {
+		return err
+	}
+	return replace(c.Readme, headlineMarkers, s.headline())
+}
+
+// replace puts text between the markers of a document.
+func replace(document string, m markers.Markers, text string) error {
+	doc, err := os.ReadFile(document)
 	if err != nil {
 		return err
 	}
-	text, err := tables.Replace(string(doc), s.markdown())
+	replaced, err := m.Replace(string(doc), text)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Into, err)
+		return fmt.Errorf("%s: %w", document, err)
 	}
-	return outfile.Write(c.Into, func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
+	return outfile.Write(document, func(w io.Writer) error {
+		_, err := io.WriteString(w, replaced)
 		return err
 	})
 }
@@ -104,11 +112,11 @@ it in the same round for the rest. Captured is (cache - this) / (cache - none) o
 says little where none saves less than 20 % of the cache's memory, and is left out there.
 
 Late is a share of the uses after the first: of those that registered memory again, or waited for a
-registration under way. Cost is what Pinwheel counts that it cost beside a cache that keeps
-everything, as a share of the run time, and of how much PINWHEEL_COST allows. Watch is how changes
-of mappings were noticed: tps and fentry are BPF. Pinwheel is beaten by what takes less memory,
-processor time or run time than it and, as far as that is known, no more of the rest; that is the
-rule of "pinwheel run --compare".
+registration under way. Cost is Pinwheel's own count of what it cost, compared with a cache that
+keeps everything, as a share of the run time, and of how much PINWHEEL_COST allows. Watch is how
+changes of mappings were noticed: tps and fentry are BPF. Pinwheel is beaten by what takes less
+memory, processor time or run time than it and, as far as that is known, no more of the rest; that
+is the rule of "pinwheel run --compare".
 
 Goals, and bold where they are missed: with an idle processor, Pinwheel's run time is at most .5 %
 above the cache's, and what it captures at least .9 of what the replay of its record does; where

@@ -9,7 +9,8 @@ $(BENCH_PREPARE): | tools
 	mkdir -p $(@D)
 	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$($(VERSION))" -o $@ ./lab/bench/prepare
 
-## bench-prepare: what it takes to register a pool of 1 to 16 GiB at once, touched, and by Manager.Prepare, into results/prepare (a quarter of an hour, as root)
+##@ Write results/ (needs a quiet machine)
+## bench-prepare: registering a pool of 1 to 16 GiB, plainly and by Manager.Prepare (15 minutes, as root)
 bench-prepare: $(BENCH_PREPARE) softverbs
 	mkdir -p results/prepare
 	$(ON_SOFTVERBS) $(BENCH_PREPARE) run --rounds $(BENCH_PREPARE_ROUNDS)

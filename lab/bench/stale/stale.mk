@@ -26,11 +26,12 @@ $(STALE_FABRIC): | tools
 	mkdir -p $(STALE_OUT)
 	$(GO) build -tags fabric -o $@ ./lab/bench/stale
 
-## test-stale: every mechanism against every kind of change, races, UCX and Open MPI beside ours; writes out/stale
+##@ Test
+## test-stale: never stale: every watch, every kind of change, races, UCX and Open MPI; writes out/stale
 test-stale: test-stale-host test-stale-ucx $(if $(shell command -v mpirun.openmpi),test-stale-mpi) test-stale-race
 	$(STALE) table $(STALE_OUT)/[1-9]-*.json > $(STALE_OUT)/README.md
 
-## test-stale-host: the matrix on this machine, as root and as nobody
+## test-stale-host: never stale: on this machine, as root and as nobody
 test-stale-host: $(STALE)
 	@if [ "$$(id -u)" = 0 ]; then \
 		$(STALE) matrix --mechanisms unwatched,tps,tp,uffd,pfn,none -o $(STALE_OUT)/1-host.json; \
@@ -39,23 +40,23 @@ test-stale-host: $(STALE)
 		$(STALE) matrix --mechanisms unwatched,auto,none -o $(STALE_OUT)/user.json; \
 	fi
 
-## test-stale-ucx: the same changes against the cache of UCX (see install-ucx)
+## test-stale-ucx: never stale: the same changes under the cache of UCX (make install-ucx)
 test-stale-ucx: $(STALE_UCX)
 	$(STALE_UCX) matrix --mechanisms ucx -o $(STALE_OUT)/2-ucx.json
 
-## test-stale-mpi: the matrix on the software RDMA device, in processes whose libc Open MPI has patched (see install-mpi)
+## test-stale-mpi: never stale: in processes whose libc Open MPI has patched (make install-mpi)
 test-stale-mpi: $(STALE) softverbs
 	$(STALE) matrix --mpi --device softverbs --mechanisms unwatched,tps,uffd -o $(STALE_OUT)/3-openmpi.json
 
 # As root: userfaultfd of libfabric needs that, and auto is then another mechanism than uffd.
-## test-stale-libfabric: libfabric's own cache under its monitors and under that of libpinwheel-watch, on the software RDMA device, with costs (four minutes, as root; see install-libfabric)
+## test-stale-libfabric: never stale: libfabric's cache under its monitors and ours, with costs (4 minutes, as root)
 test-stale-libfabric: $(STALE_FABRIC) softverbs
 	mkdir -p $(STALE_OUT)/libfabric
 	$(STALE_FABRIC) matrix --device softverbs --mechanisms libfabric:memhooks,libfabric:userfaultfd,libfabric:pinwheel,libfabric:pinwheel:pfn,libfabric:pinwheel:uffd -o $(STALE_OUT)/libfabric/1-cells.json
 	$(STALE_FABRIC) cost --allocators glibc --mechanisms libfabric:disabled,libfabric:memhooks,libfabric:userfaultfd,libfabric:pinwheel,libfabric:pinwheel:pfn,libfabric:pinwheel:uffd > $(STALE_OUT)/libfabric/2-costs.json
 	$(STALE_FABRIC) table $(STALE_OUT)/libfabric/*.json > $(STALE_OUT)/libfabric/README.md
 
-## test-stale-race: threads that free addresses against threads that use them; STALE_CHANGES=20000
+## test-stale-race: never stale: threads that free addresses against threads that use them; STALE_CHANGES=20000
 test-stale-race: $(STALE)
 	@as() { if [ "$$(id -u)" = 0 ] && [ "$$1" = nobody ]; then shift; setpriv --reuid=65534 --regid=65534 --clear-groups "$$@"; else shift; "$$@"; fi; }; \
 	cp $(STALE) /tmp/pinwheel-stale-$$$$; trap 'rm -f /tmp/pinwheel-stale-'$$$$ EXIT; \
@@ -63,7 +64,7 @@ test-stale-race: $(STALE)
 		as $$user /tmp/pinwheel-stale-$$$$ race --threads $$threads --changes $(STALE_CHANGES) $$helper; \
 	done; done; done | tee $(STALE_OUT)/5-races.json
 
-## test-stale-guest: the matrix with BPF on kernel functions and with RDMA, and a race, in the test bed's guest
+## test-stale-guest: never stale: with BPF on kernel functions and Soft-RoCE, in a guest
 test-stale-guest: $(STALE) fetch
 	lab/testbed/run.sh -t 900 -o $(STALE_OUT)/guest sh -c 'cp $(STALE) /run/stale && \
 		/run/stale matrix --mechanisms fentry -o "$$OUT/fentry.json" && \
@@ -73,22 +74,24 @@ test-stale-guest: $(STALE) fetch
 	cat $(STALE_OUT)/guest/fentry.json $(STALE_OUT)/guest/service.json $(STALE_OUT)/guest/rdma.json > $(STALE_OUT)/4-guest.json
 	cp $(STALE_OUT)/guest/race.json $(STALE_OUT)/6-guest-race.json
 
-## test-stale-life: 1000 starts and stops of every mechanism
+## test-stale-life: 1,000 starts and stops of every watch
 test-stale-life: tools
 	VMWATCH_TEST_STARTS=1000 $(GO) test -count=1 -timeout 30m -run 'StartsAndStops' ./vmwatch
 
-## bench-watch: what each mechanism costs, beside UCX; writes out/stale
+##@ Measure
+## bench-watch: what each watch of mappings costs, compared with UCX, into out/stale
 bench-watch: $(STALE) $(STALE_UCX)
 	$(STALE) cost > $(STALE_OUT)/7-costs.json
 	$(STALE_UCX) cost --mechanisms ucx >> $(STALE_OUT)/7-costs.json
 
-## results-watch: the same beside Wyckoff and Wu's kernel module, in pairs of runs, into results/papers; needs both cores idle for two minutes
+##@ Write results/ (needs a quiet machine)
+## results-watch: the cost of watching, compared with Wyckoff and Wu's kernel module (2 minutes)
 results-watch: $(STALE)
 	mkdir -p results/papers
 	$(STALE) cost --runs 15 --allocators glibc > results/papers/watch.jsonl
 	$(STALE) paper results/papers/watch.jsonl > results/papers/watch.md
 
-## results-stale: all of these, with a million changes in each race, into results/stale; needs both cores idle
+## results-stale: results/stale: test-stale and bench-watch, with a million changes in each race
 results-stale: STALE_CHANGES := 1000000
 results-stale: test-stale test-stale-guest test-stale-libfabric bench-watch
 	cp $(STALE_OUT)/[1-9]-*.json $(RESULTS_STALE)/

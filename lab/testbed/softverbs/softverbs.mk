@@ -18,7 +18,8 @@ softverbs_header = @test -e /usr/include/$(1) || { echo "make: <$(1)> is missing
 .PHONY: softverbs test-softverbs test-softverbs-device test-softverbs-go test-vmmc-rdma bench-vmmc-rdma \
 	test-files-rdma test-files-fair test-files-full test-softverbs-perftest
 
-## softverbs: the software RDMA device: libibverbs.so.1 and librdmacm.so.1 in out/softverbs/lib
+##@ Build and install
+## softverbs: the software RDMA device: libibverbs.so.1 and librdmacm.so.1, into out/softverbs/lib
 softverbs: $(SOFTVERBS_LIBS) $(SOFTVERBS_LIB)/softverbs-preload.so $(SOFTVERBS_OUT)/bin/rdma $(SOFTVERBS_OUT)/sys
 
 $(SOFTVERBS_BUILD)/%.o: $(SOFTVERBS)/%.c $(SOFTVERBS)/sv.h | tools
@@ -61,7 +62,8 @@ $(SOFTVERBS_BUILD)/test-inner/%: $(SOFTVERBS)/tests/inner/%.c $(SOFTVERBS)/tests
 	mkdir -p $(@D)
 	gcc $(SOFTVERBS_CFLAGS) -o $@ $< $(SOFTVERBS_OBJECTS)
 
-## test-softverbs: the conformance programs of the software RDMA device, and the tests of verbs/rdma on it
+##@ Test
+## test-softverbs: the software RDMA device, and verbs/rdma on it
 test-softverbs: test-softverbs-device test-softverbs-go
 
 test-softverbs-device: softverbs $(SOFTVERBS_TESTS)
@@ -79,35 +81,37 @@ test-softverbs-go: softverbs
 	$(SOFTVERBS_GO_TEST) ./verbs/rdma/...
 	$(SOFTVERBS_GO_TEST) -run ReadOnlyMemory ./regcache
 
-## test-vmmc-rdma: the conformance suite of vmmc over RDMA, what is RDMA's own, and streams, calls and proxies over it, on the software RDMA device
+## test-vmmc-rdma: vmmc over RDMA, with streams, calls and proxies, on the software RDMA device
 test-vmmc-rdma: softverbs
 	$(SOFTVERBS_GO_TEST) -run '^TestRDMA|/^rdma$$' ./comm/vmmc
 	$(SOFTVERBS_GO_TEST) -run '/^rdma$$|^TestProxiesWithAToken|^TestProxyIsReached' ./comm/vmmc/stream ./comm/vmmc/rpc ./comm/proxy
 	$(WITH_UCX) $(SOFTVERBS_GO_TEST) ./comm/vmmc/vmmcbench
 
-## bench-vmmc-rdma: bench-vmmc on the software RDMA device: RDMA beside perftest and UCX, and leases; writes out/bench-vmmc-rdma.txt
+##@ Measure
+## bench-vmmc-rdma: the same over RDMA, compared with perftest and UCX, into out/bench-vmmc-rdma.txt
 bench-vmmc-rdma: build softverbs
 	mkdir -p $(OUT)
 	$(WITH_UCX) $(ON_SOFTVERBS) bin/pinwheel bench vmmc --rounds 5 --time 500ms --claims | tee $(OUT)/bench-vmmc-rdma.txt
 
-## test-files-rdma: serving files over RDMA, on the software RDMA device
+##@ Test
+## test-files-rdma: files over RDMA, on the software RDMA device
 test-files-rdma: softverbs
 	$(SOFTVERBS_GO_TEST) -run 'RDMA|Budget|/^rdma$$' ./comm/files
 	$(SOFTVERBS_GO_TEST) -run '^Test(FilesGoBothWays|KilledCopiesGoOn|KilledUploadsGoOn|KilledTreesGoOn|CopiesGoOnWhenTheServerIsBack)$$/^RDMA$$|^TestFilesUnderALimitOfPinnedMemory$$|Insists' ./cmd/pinwheel
 	SOFTVERBS_ENGINE=1 $(SOFTVERBS_GO_TEST) -run RDMA ./lab/bench/files
 
-## test-files-fair: 64 clients that share one budget for a minute, by each transport
+## test-files-fair: 64 clients share one budget for a minute, on each transport
 test-files-fair: softverbs
 	PINWHEEL_FILES_FAIR=1m $(SOFTVERBS_GO_TEST) -run ManyClientsUnderOneBudget -v ./comm/files
 
 PINWHEEL_SMALL_FILES ?= 100000
 
-## test-files-full: the full form of the tests of files, of which others run a part: test-files-fair, a kill at each step of each transport, PINWHEEL_SMALL_FILES=100000 small files, fuzzing
+## test-files-full: the long tests of files: test-files-fair, kills, PINWHEEL_SMALL_FILES=100000, fuzzing
 test-files-full: test-files-fair
 	PINWHEEL_FILES_KILLS=all $(SOFTVERBS_GO_TEST) -run KilledAtAStep ./comm/files
 	PINWHEEL_SMALL_FILES=$(PINWHEEL_SMALL_FILES) $(GO) test -count=1 -run ManySmallFiles -v -timeout 30m ./comm/files/transfer
 	$(MAKE) --no-print-directory fuzz FUZZ_PACKAGES=./comm/files/...
 
-## test-softverbs-perftest: ucx_perftest, ib_write_bw, rping, fi_pingpong and their like on the software RDMA device
+## test-softverbs-perftest: ucx_perftest, ib_write_bw, rping, fi_pingpong and others on the software RDMA device
 test-softverbs-perftest: softverbs
 	$(SOFTVERBS)/tests/perftest.sh $(SOFTVERBS_OUT)

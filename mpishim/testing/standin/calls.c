@@ -8,15 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "standin.h"
 #include "timing.h"
-
-int MPI_Init(int *argc, char ***argv);
-int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
-int MPI_Test(void **request, int *flag, void *status);
-int MPI_Iprobe(int source, int tag, void *comm, int *flag, void *status);
-int MPI_Finalize(void);
-extern char ompi_mpi_comm_world, ompi_mpi_byte;
-extern size_t standin_copies;
 
 #define CALLS 256 /* timed together */
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core.h"
+#include "process.h"
 
 #define PAGE 4096u
 #define ON_DEMAND 0x40u

@@ -15,25 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-int MPI_Init(int *argc, char ***argv);
-int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
-int MPI_Win_create(void *base, intptr_t bytes, int unit, void *info, void *comm, void **win);
-int MPI_Win_fence(int assertion, void *win);
-int MPI_Win_free(void **win);
-int MPI_File_write_all(void *file, const void *buf, int count, void *type, void *status);
-int MPI_Allreduce_init(const void *send, void *recv, int count, void *type, void *op, void *comm, void *info,
-		       void **request);
-int MPI_Start(void **request);
-int MPI_Request_free(void **request);
-int MPI_Finalize(void);
-int standin_move(const void *buf, int count);
-void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access);
-int ibv_dereg_mr(void *mr);
-int ibv_dealloc_pd(void *pd);
-int ibv_rereg_mr(void *mr, int flags, void *pd, void *addr, size_t bytes, int access);
-int standin_owns(const void *mr);
-extern char ompi_mpi_comm_world, ompi_mpi_byte, standin_wide;
-extern int (*standin_finalizing)(void);
+#include "standin.h"
 
 #define BYTES (64 << 10)
 static char *buf;

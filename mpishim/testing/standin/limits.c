@@ -13,10 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-int MPI_Init(int *argc, char ***argv);
-int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
-int MPI_Finalize(void);
-extern char ompi_mpi_comm_world, ompi_mpi_byte;
+#include "standin.h"
 
 static int failures;
 #define EXPECT(what) expect(!!(what), #what, __LINE__)
@@ -65,11 +62,13 @@ static void limit(int which, rlim_t most)
 	EXPECT(!setrlimit(which, &l));
 }
 
-/* Nobody else is this user, whose processes and locked memory have limits. */
+/* Nobody else is this user, whose processes and locked memory have limits; not even another run of these tests. */
 static void be_nobody(void)
 {
-	EXPECT(!setresgid(54321, 54321, 54321));
-	EXPECT(!setresuid(54321, 54321, 54321));
+	const uid_t user = 1000000 + (uid_t)getpid();
+
+	EXPECT(!setresgid(user, user, user));
+	EXPECT(!setresuid(user, user, user));
 }
 
 static void run(void)

@@ -11,15 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "standin.h"
 #include "timing.h"
-
-int MPI_Init(int *argc, char ***argv);
-void *ibv_reg_mr(void *pd, void *addr, size_t bytes, int access);
-int ibv_dereg_mr(void *mr);
-int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
-int MPI_Finalize(void);
-extern char ompi_mpi_comm_world, ompi_mpi_byte;
-extern int standin_leaves_pages;
 
 #define BYTES (64 << 10)
 

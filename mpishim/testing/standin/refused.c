@@ -6,12 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-int MPI_Init(int *argc, char ***argv);
-int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
-int MPI_Finalize(void);
-extern char ompi_mpi_comm_world, ompi_mpi_byte;
-extern int standin_peer_memory;
-extern long standin_attempts;
+#include "standin.h"
 
 #define BYTES (64 << 10)
 #define SENDS 200

@@ -2,8 +2,7 @@
  * Sends from a library, unloads it, and sends from another one that is loaded to the same place. With STANDIN_PLUGIN it
  * is such a library. Exits with 77 if the second library came to lie elsewhere.
  */
-int MPI_Send(const void *buf, int count, void *type, int to, int tag, void *comm);
-extern char ompi_mpi_comm_world, ompi_mpi_byte;
+#include "standin.h"
 
 #ifdef STANDIN_PLUGIN
 const char plugin[] = STANDIN_PLUGIN;
@@ -18,10 +17,6 @@ int talk(const void *buf, int bytes)
 }
 #else
 #include <dlfcn.h>
-#include <stddef.h>
-
-int MPI_Init(int *argc, char ***argv);
-int MPI_Finalize(void);
 
 static char buf[64 << 10];
 

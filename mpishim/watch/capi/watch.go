@@ -20,9 +20,9 @@ import (
 	"syscall"
 	"unsafe"
 
+	"pinwheel/internal/console"
 	"pinwheel/internal/fault"
 	"pinwheel/internal/settings"
-	"pinwheel/internal/stderr"
 	"pinwheel/mem"
 	"pinwheel/vmwatch"
 )
@@ -65,7 +65,7 @@ func guarded(f func() error) (status C.int) {
 // warn writes one line, if the user wants to see any.
 func warn(message string) {
 	if set, _ := settings.FromEnvironment(); set.Log != "off" {
-		stderr.Write("pinwheel: " + message + "\n")
+		console.Write("pinwheel: " + message + "\n")
 	}
 }
 

@@ -2,12 +2,10 @@
 // heap, page-aligned, and at addresses whose mapping does not change.
 //
 // A registration pins pages, not addresses. If the mapping changes under it,
-// the device goes on with the old pages. Go-heap memory must therefore never
-// be registered (the runtime discards and reuses pages by itself), and memory
-// of the C library only under a watch. An arena is mapped once and sealed with
-// mseal(2), Linux 6.10: munmap, mremap, mprotect and MAP_FIXED over it fail with
-// EPERM, in the program's own code, in C and in the Go runtime alike. On older
-// kernels it is an ordinary mapping that nobody else has a reason to touch.
+// the device keeps using the old pages. Go-heap memory must therefore never be registered (the runtime discards and
+// reuses pages by itself), and memory of the C library only under a watch. An arena is mapped once and sealed with
+// mseal(2), Linux 6.10: munmap, mremap, mprotect and MAP_FIXED over it fail with EPERM, in the program's own code, in C
+// and in the Go runtime alike. On older kernels it is an ordinary mapping that nobody else has a reason to touch.
 //
 // # Ownership
 //

@@ -145,10 +145,9 @@ func connect(sock net.Conn, p *rdma.Provider, o Options) (*Conn, error) {
 	return c, err
 }
 
-// New makes a queue pair for a caller that has a way of its own to the peer: each
-// side gives its Endpoint to the other side's Ready. Nobody may post before both are
-// ready. The caller learns by itself of the peer's end, and calls Fail then. local is
-// the address at which this machine reaches the peer, if that is known: see Options.GID.
+// New makes a queue pair for a caller that has its own way to the peer: each side gives its Endpoint to the other
+// side's Ready. Nobody may post before both are ready. The caller learns by itself of the peer's end, and calls Fail
+// then. local is the address at which this machine reaches the peer, if that is known: see Options.GID.
 func New(p *rdma.Provider, local netip.Addr, o Options) (*Conn, error) {
 	o.EnsureDefaults()
 	c := &Conn{gone: make(chan struct{}), retries: o.Retries}

@@ -26,9 +26,7 @@
 //
 // # Caveats
 //
-// Every request completes with a completion of its own, and at most
-// Options.Depth sends and as many receives may be outstanding. Receives must be
-// posted before the peer sends; it retries for ever if they are not. Remote
-// keys are whatever the peer sent: a peer that can reach a region can write
-// to it as long as it is registered.
+// Every request has its own completion, and at most Options.Depth sends and as many receives may be outstanding.
+// Receives must be posted before the peer sends; it retries for ever if they are not. Remote keys are whatever the peer
+// sent: a peer that can reach a region can write to it as long as it is registered.
 package rc

@@ -32,13 +32,19 @@ func EndsBy(t testing.TB, s syscall.Signal, start func() *exec.Cmd) {
 		if cmd.ProcessState.Success() && attempt < attempts {
 			continue
 		}
-		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != s {
-			t.Errorf("%.200q, %v: %v", cmd.String(), s, cmd.ProcessState)
-		}
+		EndedBy(t, cmd, s)
 		if took := time.Since(began); took > 10*time.Second { // a second, on a machine that does nothing else
 			t.Errorf("%.200q ended after %v", cmd.String(), took)
 		}
 		return
+	}
+}
+
+// EndedBy checks that a command that was waited for has ended by a signal.
+func EndedBy(t testing.TB, cmd *exec.Cmd, s syscall.Signal) {
+	t.Helper()
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != s {
+		t.Errorf("%.200q, %v: %v", cmd.String(), s, cmd.ProcessState)
 	}
 }
 

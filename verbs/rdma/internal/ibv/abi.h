@@ -247,15 +247,6 @@ struct v_wc {
 	uint8_t dlid_path_bits;
 };
 
-struct v_async_event {
-	union {
-		struct v_cq *cq;
-		struct v_qp *qp;
-		int port_num;
-	} element;
-	int event_type;
-};
-
 enum {
 	V_QPT_RC = 2,
 

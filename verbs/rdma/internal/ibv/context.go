@@ -5,12 +5,7 @@ package ibv
 // #include "ibv.h"
 import "C"
 
-import (
-	"os"
-	"syscall"
-
-	"golang.org/x/sys/unix"
-)
+import "syscall"
 
 // Context is an open device (struct ibv_context).
 type Context struct{ c *C.struct_v_context }
@@ -50,13 +45,10 @@ func (c *Context) Close() error {
 type DeviceAttr struct {
 	MaxMRBytes uint64 // bytes of one memory region
 	MaxMR      int    // memory regions of the device, all processes together
-	MaxQPWR    int    // outstanding work requests of a queue
-	MaxCQE     int    // entries of a completion queue
 	MaxRDAtom  int    // RDMA reads and atomics a queue pair serves at a time
 	MaxInitRD  int    // and issues at a time
 	Atomic     bool   // the device does atomics
 	OnDemand   bool   // it registers without pinning (on-demand paging)
-	OnDemandRC uint32 // operations of on-demand regions over reliable connections: ibv_odp_transport_cap_bits
 	PortsOfHCA int
 }
 
@@ -70,13 +62,10 @@ func (c *Context) QueryDevice() (DeviceAttr, error) {
 	return DeviceAttr{
 		MaxMRBytes: uint64(a.orig.max_mr_size),
 		MaxMR:      int(a.orig.max_mr),
-		MaxQPWR:    int(a.orig.max_qp_wr),
-		MaxCQE:     int(a.orig.max_cqe),
 		MaxRDAtom:  int(a.orig.max_qp_rd_atom),
 		MaxInitRD:  int(a.orig.max_qp_init_rd_atom),
 		Atomic:     a.orig.atomic_cap != 0,
 		OnDemand:   a.odp.general&C.V_ODP_SUPPORT != 0,
-		OnDemandRC: uint32(a.odp.rc),
 		PortsOfHCA: int(a.orig.phys_port_cnt),
 	}, nil
 }
@@ -117,34 +106,4 @@ func (c *Context) GID(port uint8, index int) (gid [16]byte, err error) {
 		gid[i] = byte(b)
 	}
 	return gid, nil
-}
-
-// AsyncFile returns a file that is readable when NextAsyncEvent would not
-// block. It is the caller's to close, and non-blocking as NextAsyncEvent is
-// from then on.
-func (c *Context) AsyncFile() (*os.File, error) {
-	return pollable(int(c.c.async_fd), "ibv-async-events")
-}
-
-// NextAsyncEvent reads and acknowledges an asynchronous event: an enum
-// ibv_event_type, with its port if it is one of a port. EAGAIN if there is none.
-func (c *Context) NextAsyncEvent() (kind, port int, err error) {
-	var k, p C.int
-	if r, err := C.v_get_async_event(c.c, &k, &p); r != 0 {
-		return 0, 0, errno(err)
-	}
-	return int(k), int(p), nil
-}
-
-// pollable makes the library's descriptor non-blocking and returns a
-// duplicate for the runtime's poller, so that waiting costs no thread.
-func pollable(fd int, name string) (*os.File, error) {
-	if err := unix.SetNonblock(fd, true); err != nil {
-		return nil, err
-	}
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(dup), name), nil
 }

@@ -5,7 +5,11 @@ package ibv
 // #include "ibv.h"
 import "C"
 
-import "os"
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 // CompChannel delivers completion events of completion queues.
 type CompChannel struct{ c *C.struct_v_comp_channel }
@@ -19,10 +23,18 @@ func (c *Context) CreateCompChannel() (*CompChannel, error) {
 	return &CompChannel{ch}, nil
 }
 
-// File returns a file that is readable when NextEvent would not block. It is
-// the caller's to close, and non-blocking as NextEvent is from then on.
+// File returns a file that is readable when NextEvent would not block, for the runtime's poller, so that waiting
+// costs no thread. It is the caller's to close, and non-blocking as NextEvent is from then on.
 func (ch *CompChannel) File() (*os.File, error) {
-	return pollable(int(ch.c.fd), "ibv-completion-events")
+	fd := int(ch.c.fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(dup), "ibv-completion-events"), nil
 }
 
 // NextEvent reads and acknowledges a completion event; EAGAIN if there is none.
@@ -45,7 +57,6 @@ func (ch *CompChannel) Destroy() error {
 type WC struct {
 	ID        uint64
 	Status    int    // enum ibv_wc_status; with any but 0 only ID and VendorErr are valid
-	Opcode    int    // enum ibv_wc_opcode
 	Bytes     uint32 // of a receive
 	VendorErr uint32
 }
@@ -77,7 +88,7 @@ func (q *CQ) Poll(dst []WC) (int, error) {
 	}
 	for i := range int(n) {
 		w := &q.batch[i]
-		dst[i] = WC{uint64(w.wr_id), int(w.status), int(w.opcode), uint32(w.byte_len), uint32(w.vendor_err)}
+		dst[i] = WC{uint64(w.wr_id), int(w.status), uint32(w.byte_len), uint32(w.vendor_err)}
 	}
 	return int(n), nil
 }

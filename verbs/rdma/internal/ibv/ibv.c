@@ -16,8 +16,6 @@ static struct {
 	int (*query_device)(struct v_context *, struct v_device_attr *);
 	int (*query_port)(struct v_context *, uint8_t, struct v_port_attr *);
 	int (*query_gid)(struct v_context *, uint8_t, int, union v_gid *);
-	int (*get_async_event)(struct v_context *, struct v_async_event *);
-	void (*ack_async_event)(struct v_async_event *);
 	struct v_pd *(*alloc_pd)(struct v_context *);
 	int (*dealloc_pd)(struct v_pd *);
 	struct v_mr *(*reg_mr)(struct v_pd *, void *, size_t, int);
@@ -43,7 +41,7 @@ static const struct {
 #define WANT(f) { "ibv_" #f, (void **)&lib.f, 1 }
 	NEED(get_device_list), NEED(free_device_list), NEED(get_device_name), NEED(open_device),
 	NEED(close_device), NEED(query_device), NEED(query_port), NEED(query_gid),
-	NEED(get_async_event), NEED(ack_async_event), NEED(alloc_pd), NEED(dealloc_pd),
+	NEED(alloc_pd), NEED(dealloc_pd),
 	NEED(reg_mr), WANT(reg_mr_iova2), NEED(dereg_mr),
 	NEED(create_comp_channel), NEED(destroy_comp_channel), NEED(create_cq), NEED(destroy_cq),
 	NEED(get_cq_event), NEED(ack_cq_events), NEED(create_qp), NEED(destroy_qp), NEED(modify_qp),
@@ -119,19 +117,6 @@ int v_query_gid(struct v_context *context, uint8_t port, int index, uint8_t raw[
 
 	memcpy(raw, gid.raw, sizeof(gid.raw));
 	return err;
-}
-
-int v_get_async_event(struct v_context *context, int *type, int *port)
-{
-	struct v_async_event event;
-
-	memset(&event, 0, sizeof(event));
-	if (lib.get_async_event(context, &event))
-		return -1;
-	*type = event.event_type;
-	*port = event.element.port_num;
-	lib.ack_async_event(&event);
-	return 0;
 }
 
 struct v_pd *v_alloc_pd(struct v_context *context) { return lib.alloc_pd(context); }

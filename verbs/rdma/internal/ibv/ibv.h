@@ -23,7 +23,6 @@ int v_query_port(struct v_context *context, uint8_t port, struct v_port_attr *at
 int v_query_gid(struct v_context *context, uint8_t port, int index, uint8_t raw[16]);
 
 /* Reads an event and acknowledges it at once: objects may be destroyed without waiting for its reader. */
-int v_get_async_event(struct v_context *context, int *type, int *port);
 
 struct v_pd *v_alloc_pd(struct v_context *context);
 int v_dealloc_pd(struct v_pd *pd);

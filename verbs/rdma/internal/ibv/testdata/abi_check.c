@@ -114,9 +114,6 @@ FIELD(wc, status);
 FIELD(wc, opcode);
 FIELD(wc, vendor_err);
 FIELD(wc, byte_len);
-SIZE(struct v_async_event, struct ibv_async_event);
-FIELD(async_event, element.port_num);
-FIELD(async_event, event_type);
 
 VALUE(V_QPT_RC, IBV_QPT_RC);
 VALUE(V_QPS_INIT, IBV_QPS_INIT);

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package regcache
-
-func populate([]byte) {}
