@@ -244,7 +244,7 @@ func (c *Cache) publishRegionUnlocking(g *region, generation uint64, a Published
 
 // errKnown says that another region stands for a range by now, or that the range's own was registered or forgotten
 // meanwhile.
-var errKnown = errors.New("range is known otherwise")
+var errKnown = errors.New("range is known under another region")
 
 // makeKnown enters a region under the ID that was granted, as closed, unless another stands for its range
 // by now.
