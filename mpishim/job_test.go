@@ -152,7 +152,7 @@ func TestOutsideOfVerbsTheProgramRunsUnchanged(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.compile(t, "testing/programs/halo.c")
+			program := m.compile(t, "../lab/testbed/programs/halo.c")
 			for transport, environ := range m.transports {
 				_, said := m.run(t, environ, []string{"run", "--report"}, program)
 				for _, want := range []string{"2 ranks, data right", "@ MPI      " + m.name, "2 of 2 ranks",
@@ -174,7 +174,7 @@ func TestRealJobsAreRecorded(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.compile(t, "testing/programs/halo.c")
+			program := m.compile(t, "../lab/testbed/programs/halo.c")
 			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, program, "5")
 			// Five steps of four requests and one wait for each, an allreduce with two buffers, and the end.
 			if !strings.Contains(said, "data right") || !strings.Contains(said, "calls of 2 ranks") {
@@ -225,10 +225,10 @@ func replayed(t *testing.T, path string) (ops map[string]int, leftOut string) {
 	return ops, leftOut
 }
 
-var recorded = []string{"testing/programs/recorded.c", "testing/programs/recorded_comms.c",
-	"testing/programs/recorded_requests.c"}
+var recorded = []string{"../lab/testbed/programs/recorded.c", "../lab/testbed/programs/recorded_comms.c",
+	"../lab/testbed/programs/recorded_requests.c"}
 
-// Each kind of thing that testing/programs/recorded.c does, with what rank 0 must have of it in the trace.
+// Each kind of thing that lab/testbed/programs/recorded.c does, with what rank 0 must have of it in the trace.
 func TestWhatIsRecordedIsReplayed(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
@@ -278,7 +278,7 @@ func TestTheEndsOfBuffersAreRecorded(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			program := m.compile(t, "testing/programs/renewed.c")
+			program := m.compile(t, "../lab/testbed/programs/renewed.c")
 			const steps = 10
 			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."}, program, strconv.Itoa(steps))
 			f, err := trace.Open(filepath.Join(dir, "renewed.pwt"))

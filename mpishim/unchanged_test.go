@@ -35,7 +35,7 @@ func TestRealJobsRunAsWithoutUs(t *testing.T) {
 				if _, has := prototypes(t, m.compiler)[program.needs]; program.needs != "" && !has {
 					t.Skipf("%s is older than %s", m.name, program.needs)
 				}
-				path := m.compileWithVerbs(t, "testing/programs/"+program.name+".c")
+				path := m.compileWithVerbs(t, "../lab/testbed/programs/"+program.name+".c")
 				environ := m.transports["shared memory"]
 				want := m.start(t, program.ranks, environ, nil, path)
 				if want.status != 0 && program.name == "spawn" {
@@ -79,7 +79,7 @@ func TestRealJobsMoveMemoryWhereTheyWant(t *testing.T) {
 	theStage(t)
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
-			j := m.start(t, 2, m.transports["shared memory"], []string{"run"}, m.compile(t, "testing/programs/remap.c"))
+			j := m.start(t, 2, m.transports["shared memory"], []string{"run"}, m.compile(t, "../lab/testbed/programs/remap.c"))
 			if j.status != 0 || !strings.Contains(j.stdout, "data right") {
 				t.Errorf("status %d\n%s%s", j.status, j.stdout, j.stderr)
 			}
@@ -93,7 +93,7 @@ func TestRealJobsKnowThePlacesOfFortran(t *testing.T) {
 	for _, m := range mpiLibraries {
 		t.Run(m.name, func(t *testing.T) {
 			m.compiler = strings.Replace(m.compiler, "mpicc", "mpifort", 1)
-			path := m.compileWithVerbs(t, "testing/programs/places.f90")
+			path := m.compileWithVerbs(t, "../lab/testbed/programs/places.f90")
 			environ := m.transports["shared memory"]
 			want := m.start(t, 2, environ, nil, path)
 			for _, pinwheel := range [][]string{{"run"}, {"record", "-o", ".", "--merged", "all.pwt"}} {
@@ -117,7 +117,7 @@ func TestRealJobsEndInEitherLanguage(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			m.compiler = strings.Replace(m.compiler, "mpicc", "mpifort", 1)
 			dir, said := m.run(t, m.transports["shared memory"], []string{"record", "-o", "."},
-				m.compile(t, "testing/programs/languages.f90", "testing/programs/languages_ends.c"))
+				m.compile(t, "../lab/testbed/programs/languages.f90", "../lab/testbed/programs/languages_ends.c"))
 			if !strings.Contains(said, "done") {
 				t.Error(said)
 			}
