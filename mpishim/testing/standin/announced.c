@@ -3,7 +3,7 @@
  * registers the memory between the MPI calls. Linked with the stand-in of libibverbs, which knows its own
  * registrations (another one is managed), and with uses_verbs.c. It prints "yes" for each call that is right.
  */
-#include "../programs/check.h"
+#include "../../../lab/testbed/programs/check.h"
 #include "../programs/mpix.h"
 
 #define WORDS 4096 /* 32 KiB, above the threshold */
