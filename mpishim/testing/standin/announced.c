@@ -4,7 +4,7 @@
  * registrations (another one is managed), and with uses_verbs.c. It prints "yes" for each call that is right.
  */
 #include "../../../lab/testbed/programs/check.h"
-#include "../programs/mpix.h"
+#include "../../../lab/testbed/programs/mpix.h"
 
 #define WORDS 4096 /* 32 KiB, above the threshold */
 
