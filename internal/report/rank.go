@@ -23,7 +23,7 @@ type Rank struct {
 	Profile string `json:"profile,omitempty"`
 	// Provider is what registers memory in a Go transport; under the preload library, the transport does.
 	Provider string `json:"provider,omitempty"`
-	Mapping  string `json:"watch"`  // how changes of mappings were noticed; empty if nothing was registered
+	Mapping  string `json:"watch"`  // how changes of mappings were noticed; empty if the cache registered nothing
 	Helper   string `json:"helper"` // where it runs, by the settings
 	// Seconds is from MPI_Init to MPI_Finalize.
 	Seconds float64 `json:"run_s"`
