@@ -42,6 +42,7 @@ type mappings struct {
 	mu     sync.Mutex
 	of     map[fileKey]*mapping
 	hits   int64
+	sent   map[sentRange]struct{}
 	recent []fileKey   // files that were sent, the latest first: as many as stay if all are mapped
 	wasted int         // how many had to go in vain, less what was sent again: 0 to mostWasted
 	timer  *time.Timer // calls expire; nil: there is no mapping
@@ -132,6 +133,27 @@ func (ms *mappings) put(m *mapping) {
 	}
 	ms.mu.Unlock()
 	ms.unmap(old)
+}
+
+// sentRange is where a transfer began, in which version of which file.
+type sentRange struct {
+	stamp stamp
+	from  int64
+}
+
+// maxSent ranges are known. After that, all are forgotten.
+const maxSent = 4096
+
+// again notes that a range is sent, and tells whether it was before.
+func (ms *mappings) again(r sentRange) bool {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	_, before := ms.sent[r]
+	if ms.sent == nil || len(ms.sent) >= maxSent {
+		ms.sent = map[sentRange]struct{}{}
+	}
+	ms.sent[r] = struct{}{}
+	return before
 }
 
 const (

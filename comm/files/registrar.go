@@ -43,7 +43,6 @@ type Registrar struct {
 	provider verbs.Provider // nil: the node has no RDMA
 	mappings mappings
 	rings    rings
-	choices  choices
 	refused  atomic.Int64
 	waits    atomic.Int64
 	// clientBytes are what the transfers of one client may have registered.
@@ -107,7 +106,7 @@ func newRegistrar(n *vmmc.Node, o RegistrarOptions, rdma bool) (*Registrar, erro
 	}
 	// A client reads several parts at a time, which hide what each takes to begin and to end. With a small budget, more of
 	// the file stays registered instead.
-	if several := windowSlots * r.use(candidates[bySingle].Shape); o.Strategy.Adapts && several <= o.BudgetBytes/4*3 {
+	if several := windowSlots * r.use(single); o.Strategy.Adapts && several <= o.BudgetBytes/4*3 {
 		r.clientBytes, r.abreast = max(r.clientBytes, several), true
 	}
 	r.turns = turns.New(turns.Limits{Bytes: o.BudgetBytes, ClientBytes: r.clientBytes, Active: maxActive})

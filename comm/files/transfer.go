@@ -95,12 +95,9 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 	t.stats.Way = way
 	ask := turns.Ask{Cost: n, Counted: way != ByTLS, Registered: way == ByRDMA}
 	var c choice
-	var mapped time.Duration // a part of what the choice costs: to map a file takes as long as to copy some of it
 	shape := throughConnection
 	if way == ByRDMA {
-		began := time.Now()
 		c = t.choose(n)
-		mapped = time.Since(began)
 		if c.mapping != nil {
 			defer t.r.mappings.put(c.mapping)
 		}
@@ -120,27 +117,22 @@ func (t *transfer) part(ctx context.Context, n int64) error {
 		return t.fill(ctx, n)
 	case turn.Bytes < ask.Want: // it registers
 		shape = c.strategy.For(n, turn.Bytes-int64(shape.Depth*int(mem.PageSize)))
-		c.class = nil
 	}
-	before := t.stats
+	before := t.stats.Bytes
 	err = t.pipe(ctx, shape, n, &c)
-	if t.stats.Bytes > before.Bytes && !t.noRDMA {
+	if t.stats.Bytes > before && !t.noRDMA {
 		t.down = outage{}
-	}
-	if err == nil && t.stats.Bytes-before.Bytes == n && !t.beside(n, 1) {
-		t.r.choices.note(c.chosen, n, mapped+t.stats.Times.Wall-before.Times.Wall)
 	}
 	return err
 }
 
-// beside reports whether a long transfer of n bytes has others of its client beside it, that is more than own of them,
-// or will have: those of a reader come one after the other. They fill the time that a pipe would, and how long each
-// takes says little.
-func (t *transfer) beside(n int64, own int) bool {
+// abreast reports whether a long transfer of n bytes has others of its client under way, or will have: those of a
+// reader come one after the other. They fill the time that a pipe would.
+func (t *transfer) abreast(n int64) bool {
 	if !t.r.abreast || n < longRead {
 		return false
 	}
-	now := t.r.of(t.client) > own
+	now := t.r.of(t.client) > 0
 	if t.several == nil {
 		return now
 	}
@@ -168,11 +160,16 @@ type choice struct {
 	strategy pipe.Strategy
 	mapping  *mapping // nil: all is copied
 	kept     int64    // bytes of the file, from its beginning, whose registrations may stay
-	chosen            // its class is nil if nothing is to be learned
 }
 
-// choose decides how n bytes go by RDMA. A little of a file is worth a mapping only if the file is mapped, and so
-// most likely registered, where registrations stay.
+// leastKept is the size in bytes from which what is sent repeatedly is registered: less is copied as fast.
+const leastKept = 32 << 10 // 32 KiB
+
+// single is a long read as one chunk.
+var single = pipe.Shape{Source: pipe.Map, ChunkBytes: longRead, Depth: 1}
+
+// choose decides how n bytes go by RDMA: less than CopyBelow is copied, unless it is registered already, or sent again
+// where registrations stay.
 func (t *transfer) choose(n int64) (c choice) {
 	s := t.strategy
 	if t.noMap || s.Shape.Source != pipe.Map {
@@ -181,35 +178,29 @@ func (t *transfer) choose(n int64) (c choice) {
 		}
 		return c
 	}
-	from := t.from + t.stats.Bytes
 	c.kept = t.r.keeps(t.stamp.size)
-	stays := from+n <= c.kept
-	if stays && n < s.CopyBelow && (!s.Adapts || n < leastChoice) {
-		if c.mapping = t.r.mappings.find(t.stamp); c.mapping != nil {
-			if c.strategy = s; s.Adapts {
-				c.strategy = candidates[byChunks]
-			}
-			c.strategy.CopyBelow = 0
-			return c
-		}
-	}
+	from, again := t.from+t.stats.Bytes, false
 	if s.Adapts {
-		again := t.r.choices.known(sentRange{t.stamp, from})
+		again = t.r.mappings.again(sentRange{t.stamp, from})
 		if !t.r.mappings.worth(t.stamp, again) {
-			c.kept, stays = 0, false
+			c.kept = 0
 		}
-		if again = again && stays; !again && t.beside(n, 0) {
-			c.candidate = bySingle
-		} else {
-			c.chosen = t.r.choices.choose(n, s.CopyBelow, again)
+	}
+	stays := from+n <= c.kept
+	hot := again && stays
+	c.strategy = s
+	c.strategy.CopyBelow = 0
+	if n < s.CopyBelow && (!hot || n < leastKept) {
+		if stays {
+			c.mapping = t.r.mappings.find(t.stamp) // of a file that is mapped, most is registered
 		}
-		s = candidates[c.candidate]
-	}
-	if c.strategy = s; n < s.CopyBelow {
-		c.strategy = pipe.Static
-	}
-	if c.strategy.Shape.Source == pipe.Copy {
+		if c.mapping == nil {
+			c.strategy = pipe.Static
+		}
 		return c
+	}
+	if !hot && s.Adapts && t.abreast(n) { // what is hot was registered in other chunks
+		c.strategy.Shape, c.strategy.Adapts = single, false
 	}
 	var err error
 	if c.mapping, err = t.r.mappings.get(t.file, t.stamp); err != nil { // no mmap(2), or too little address space

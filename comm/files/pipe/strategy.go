@@ -13,8 +13,8 @@ type Strategy struct {
 	// CopyBelow is the size in bytes below which a transfer is copied through the ring of Static, whatever the Shape
 	// says. It makes no sense for memory that is registered already.
 	CopyBelow int64
-	// Adapts lets a long transfer have fewer and larger chunks, and whoever transfers many files take other numbers where
-	// those have shown to be faster.
+	// Adapts lets a long transfer have fewer and larger chunks, and whoever transfers many files register what is sent
+	// again, however little it is.
 	Adapts bool
 }
 
@@ -24,7 +24,7 @@ var (
 	Dynamic   = Strategy{Name: "dynamic", Shape: Shape{Map, 0, 1, 0}, Policy: pinwheel.OnDemand}
 	Pipelined = Strategy{Name: "pipelined", Shape: Shape{Map, 1 << 20, 6, 0}, Policy: pinwheel.OnDemand}
 	Sendfile  = Strategy{Name: "sendfile", Shape: Shape{Map, 1 << 20, 6, 4}, Policy: pinwheel.OnDemand}
-	// With the paper's costs, copying and registering take the same time at about 384 KiB. That is where Auto begins.
+	// With the paper's costs, copying and registering take the same time at about 384 KiB.
 	Auto = Strategy{Name: "auto", Shape: Sendfile.Shape, Policy: pinwheel.Pinwheel, CopyBelow: 384 << 10, Adapts: true}
 )
 

@@ -356,7 +356,7 @@ func TestRDMARowsMeasure(t *testing.T) {
 				t.Errorf("%s: %+v", r.name, last)
 			}
 		case "10-cold/auto":
-			if last.Registrations == 0 && last.CopiedBytes == 0 { // whichever it has learned to be faster
+			if last.Registrations == 0 && last.CopiedBytes == 0 {
 				t.Errorf("%s: %+v", r.name, last)
 			}
 		case secondGet + "/" + atOnce:

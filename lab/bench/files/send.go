@@ -128,29 +128,20 @@ func (g *sending) open() (err error) {
 	return err
 }
 
-// A strategy that adapts is measured after so many transfers of a size, by when it has tried all shapes, or after that
-// time if they take longer: a server runs for longer than a slice.
-const (
-	learnedAfter = 40
-	learnedTime  = time.Second
-)
-
-// turn sends once, so that all is as that leaves it, or until a strategy that adapts has learned. Then it sends as
-// often as the time allows, which is measured.
+// turn sends once, so that all is as that leaves it, and twice at first: what is sent again is what auto keeps
+// registered. Then it sends as often as the time allows, which is measured.
 func (g *sending) turn(ctx context.Context, d time.Duration) error {
 	unmeasured := 1
 	if g.registrar == nil {
 		if err := g.open(); err != nil {
 			return err
 		}
-		if g.way.strategy.Adapts {
-			unmeasured = learnedAfter
-		}
+		unmeasured = 2 * len(g.from)
 	}
 	if !g.dst.AwaitRDMA(ctx) {
 		return errors.New("RDMA is down")
 	}
-	for learning := time.Now(); unmeasured > 0 && time.Since(learning) < learnedTime; unmeasured-- {
+	for range unmeasured {
 		if _, err := g.send(ctx); err != nil {
 			return err
 		}
