@@ -8,6 +8,7 @@ import (
 	"os/exec"
 
 	"pinwheel/internal/machine"
+	"pinwheel/internal/measure"
 	"pinwheel/internal/settings"
 	"pinwheel/internal/signals"
 	"pinwheel/internal/tools/command"
@@ -48,7 +49,7 @@ func (c *runCmd) compare(e *command.Env, r launch.Request, s settings.Settings) 
 	case c.Report != "" || s.Stats != "n":
 		return command.Usagef("--compare makes use of PINWHEEL_STATS; ask for a report in another run")
 	}
-	rounds := compare.FewestRounds
+	rounds := measure.FewestRounds
 	if c.Rounds != nil {
 		rounds = *c.Rounds
 	}

@@ -4,7 +4,11 @@ package markers
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"strings"
+
+	"pinwheel/internal/outfile"
 )
 
 // Markers are the lines around the generated part, each with its newline.
@@ -25,6 +29,22 @@ func (m Markers) Replace(doc, text string) (string, error) {
 		return "", err
 	}
 	return p.before + m.Begin + text + m.End + p.after, nil
+}
+
+// Into puts text between the markers of a file.
+func (m Markers) Into(file, text string) error {
+	doc, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	replaced, err := m.Replace(string(doc), text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return outfile.Write(file, func(w io.Writer) error {
+		_, err := io.WriteString(w, replaced)
+		return err
+	})
 }
 
 // parts are those of a document around its markers.

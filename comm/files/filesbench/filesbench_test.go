@@ -3,15 +3,17 @@ package filesbench
 import (
 	"strings"
 	"testing"
+
+	"pinwheel/internal/measure"
 )
 
 func TestClaimsCompareMediansOfWhatIsNotEncrypted(t *testing.T) {
 	all := []Result{
-		{What: File, Way: nginx, Bytes: 100, CPU: spread([]float64{3, 1, 2}), Wall: spread([]float64{3, 1, 2})},
-		{What: File, Way: oursSendfile, Bytes: 100, CPU: spread([]float64{1}), Wall: spread([]float64{4})},
-		{What: File, Way: oursTLS, Bytes: 100, CPU: spread([]float64{1}), Wall: spread([]float64{10})},
-		{What: File, Way: oursShared, Bytes: 100, CPU: spread([]float64{1}), Wall: spread([]float64{2})},
-		{What: Tree, Way: oursSendfile, Bytes: 100, CPU: spread([]float64{1}), Wall: spread([]float64{4})},
+		{What: File, Way: nginx, Bytes: 100, CPU: measure.Estimated([]float64{3, 1, 2}), Wall: measure.Estimated([]float64{3, 1, 2})},
+		{What: File, Way: oursSendfile, Bytes: 100, CPU: measure.Estimated([]float64{1}), Wall: measure.Estimated([]float64{4})},
+		{What: File, Way: oursTLS, Bytes: 100, CPU: measure.Estimated([]float64{1}), Wall: measure.Estimated([]float64{10})},
+		{What: File, Way: oursShared, Bytes: 100, CPU: measure.Estimated([]float64{1}), Wall: measure.Estimated([]float64{2})},
+		{What: Tree, Way: oursSendfile, Bytes: 100, CPU: measure.Estimated([]float64{1}), Wall: measure.Estimated([]float64{4})},
 		{What: Tree, Way: rsync, Missing: "rsync is not installed"},
 	}
 	claims := Claims(all)

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"pinwheel/internal/measure"
 )
 
 // plainSendfile is the least that a file server can do: one sendfile(2) into a connection, whose other end writes a
@@ -35,7 +35,7 @@ func plainSendfile(s *stage, dest string) (cpu, wall time.Duration, err error) {
 		return 0, 0, err
 	}
 	defer out.Close()
-	busy, began := processorTime(), time.Now()
+	busy, began := measure.ProcessorTime(), time.Now()
 	sent := make(chan error, 1)
 	go func() {
 		c, err := l.Accept()
@@ -52,17 +52,8 @@ func plainSendfile(s *stage, dest string) (cpu, wall time.Duration, err error) {
 	defer c.Close()
 	b := make([]byte, 1<<20)
 	_, err = io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{c}, b)
-	wall, cpu = time.Since(began), processorTime()-busy
+	wall, cpu = time.Since(began), measure.ProcessorTime()-busy
 	return cpu, wall, errors.Join(err, <-sent)
-}
-
-// processorTime is that of this process so far, with that of the kernel for it.
-func processorTime() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it fails for wrong arguments only
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 const nginxConfiguration = `daemon off; %[1]s worker_processes 1; pid %[2]s/nginx.pid; error_log stderr;

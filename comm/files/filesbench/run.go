@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
+
+	"pinwheel/internal/measure"
 )
 
 // Options say what to measure.
@@ -54,27 +55,15 @@ type Result struct {
 	Way   string `json:"way"`
 	Bytes int64  `json:"bytes"`
 	// CPU is the processor time of both ends, and Wall the time that the client ran, in seconds.
-	CPU  Spread `json:"cpu_s"`
-	Wall Spread `json:"wall_s"`
+	CPU  measure.Estimate `json:"cpu_s"`
+	Wall measure.Estimate `json:"wall_s"`
 	// Missing says why the way was not measured; empty if it was.
 	Missing string `json:"missing,omitempty"`
 }
 
-// Spread is the median of the rounds, and their extremes.
-type Spread struct {
-	Median float64 `json:"median"`
-	Least  float64 `json:"least"`
-	Most   float64 `json:"most"`
-}
-
-func spread(v []float64) Spread {
-	slices.Sort(v)
-	return Spread{v[len(v)/2], v[0], v[len(v)-1]}
-}
-
 // Summary makes a Result of what a way took in some rounds, at least one.
 func Summary(w Way, bytes int64, cpu, wall []float64) Result {
-	return Result{What: w.What, Way: w.Name, Bytes: bytes, CPU: spread(cpu), Wall: spread(wall)}
+	return Result{What: w.What, Way: w.Name, Bytes: bytes, CPU: measure.Estimated(cpu), Wall: measure.Estimated(wall)}
 }
 
 // Steps is how often Options.Step will be called, if nothing fails. The options have their defaults.

@@ -6,15 +6,8 @@ import (
 
 	"pinwheel/comm/files/pipe"
 	"pinwheel/comm/files/pipe/virtual"
+	"pinwheel/internal/measure"
 )
-
-// Claim is a finding that must show.
-type Claim struct {
-	What  string
-	Want  string
-	Got   string
-	Holds bool
-}
 
 // worst returns the least value of f over sizes from lo to hi, and where it is. There must be some: a claim about
 // nothing would hold.
@@ -36,15 +29,16 @@ func ratio(a, b serve) func(int64) float64 {
 }
 
 // Claims compares the simulation with what the paper shows, and with what the strategy auto promises.
-func Claims() []Claim {
+func Claims() []measure.Claim {
 	const whole = 64 * mib
-	var claims []Claim
-	claim := func(what, relation string, value float64, at int64, want float64, holds bool) {
-		claims = append(claims,
-			Claim{what, fmt.Sprintf("%s %.2f", relation, want), fmt.Sprintf("%.3f at %s", value, Size(at)), holds})
+	var claims []measure.Claim
+	claim := func(what string, relation measure.Relation, value float64, at int64, want float64) {
+		claims = append(claims, measure.Claim{
+			What: what, Relation: relation, Bound: want, Times: value, Said: fmt.Sprintf("%.3f at %s", value, Size(at)),
+		})
 	}
 	least := func(what string, value float64, at int64, want float64) {
-		claim(what, ">=", value, at, want, value >= want)
+		claim(what, measure.AtLeast, value, at, want)
 	}
 	over := func(lo, hi int64, what string, a, b serve, want float64) {
 		v, at := worst(lo, hi, ratio(a, b))
@@ -58,7 +52,7 @@ func Claims() []Claim {
 	kernel := ratio(mapped(256, 2, virtual.HotI07Kernel), mapped(256, 1, virtual.HotI07Kernel))(whole)
 	least("pipelined, two pipes to one", user, whole, 1.2)
 	gain := (kernel - 1) / (user - 1)
-	claim("gain of the second pipe, sendfile to pipelined", "<", gain, whole, 0.5, gain < 0.5)
+	claim("gain of the second pipe, sendfile to pipelined", measure.Below, gain, whole, 0.5)
 
 	over(0, mib, "pipelined to dynamic, up to one chunk", pipelined, dynamic, 0.98)
 	over(0, mib, "dynamic to pipelined, up to one chunk", dynamic, pipelined, 0.98)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"pinwheel/internal/chart"
+	"pinwheel/internal/measure"
 	"pinwheel/internal/outfile"
 )
 
@@ -52,7 +53,7 @@ func Bars(file, title, subtitle, note string, yMax float64, categories []string,
 type Page struct {
 	File   string // its name, from the directory that it is written to
 	Head   string // its first paragraphs
-	Claims []Claim
+	Claims []measure.Claim
 	Tail   string // its last paragraphs
 }
 
@@ -61,7 +62,7 @@ func (p *Page) Write(dir string, figures []func() Figure, step func()) error {
 	var page strings.Builder
 	page.WriteString(p.Head + "\n## What must hold\n\n| finding | must be | is | holds |\n|---|---:|---:|---|\n")
 	for _, c := range p.Claims {
-		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", c.What, c.Want, c.Got, yes(c.Holds))
+		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", c.What, c.Want(), c.Got(), yes(c.Holds()))
 	}
 	for _, draw := range figures {
 		f := draw()

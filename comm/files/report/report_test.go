@@ -17,8 +17,8 @@ func TestTheSimulationShowsWhatThePaperFound(t *testing.T) {
 		t.Errorf("only %d claims", len(claims))
 	}
 	for _, c := range claims {
-		if !c.Holds {
-			t.Errorf("%s: %s, must be %s", c.What, c.Got, c.Want)
+		if !c.Holds() {
+			t.Errorf("%s: %s, must be %s", c.What, c.Got(), c.Want())
 		}
 	}
 }

@@ -5,11 +5,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"pinwheel/internal/measure"
 	"pinwheel/mem"
 )
 
@@ -156,8 +154,7 @@ func median(rounds []figures, of func(figures) float64) float64 {
 	for _, f := range rounds {
 		v = append(v, of(f))
 	}
-	slices.Sort(v)
-	return v[len(v)/2]
+	return measure.Median(v)
 }
 
 // make measures once, for a time about.
@@ -184,21 +181,12 @@ func (m *measurement) make(ctx context.Context, dir string, about time.Duration)
 	if err := ctx.Err(); err != nil {
 		return f, err
 	}
-	busy, begin := processorTime(), time.Now()
+	busy, begin := measure.ProcessorTime(), time.Now()
 	for range calls {
 		if err := do(); err != nil {
 			return f, err
 		}
 	}
 	took, n := time.Since(begin), float64(calls*m.messages)
-	return figures{ns: float64(took) / n, cpu: float64(processorTime()-busy) / n}, ctx.Err()
-}
-
-// processorTime is that of this process so far, with that of the kernel for it.
-func processorTime() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it fails for wrong arguments only
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return figures{ns: float64(took) / n, cpu: float64(measure.ProcessorTime()-busy) / n}, ctx.Err()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pinwheel/comm/vmmc"
+	"pinwheel/internal/measure"
 )
 
 // rdmaLimit bounds the wait for the first message by RDMA.
@@ -55,7 +56,7 @@ func periodic(period time.Duration) func(*stage, time.Duration) (figures, error)
 		messages := min(max(int(about/(2*time.Millisecond)), 5), maxPeriodic)
 		late, held, looks := 0, 0, 0
 		var sending time.Duration
-		busy := processorTime()
+		busy := measure.ProcessorTime()
 		for range messages {
 			if !i.RDMA() {
 				late++
@@ -78,7 +79,7 @@ func periodic(period time.Duration) func(*stage, time.Duration) (figures, error)
 		}
 		all := float64(messages)
 		return figures{
-			ns: float64(sending) / all, cpu: float64(processorTime()-busy) / all,
+			ns: float64(sending) / all, cpu: float64(measure.ProcessorTime()-busy) / all,
 			late: float64(late) / all, held: float64(held) / float64(max(looks, 1)),
 		}, nil
 	}

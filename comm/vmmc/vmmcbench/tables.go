@@ -7,12 +7,14 @@ import (
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"pinwheel/internal/measure"
 )
 
 // Report is what WriteJSON writes.
 type Report struct {
-	Results []Result `json:"results"`
-	Claims  []Claim  `json:"claims"`
+	Results []Result        `json:"results"`
+	Claims  []measure.Claim `json:"claims"`
 }
 
 // WriteJSON writes results and claims as one JSON object.
@@ -90,17 +92,8 @@ func WriteTables(w io.Writer, all []Result) error {
 				time.Duration(r.Lease.PeriodNS), r.Over, us(r.NS), 100*r.Lease.Late, 100*r.Lease.Held)
 		}
 	}
-	fmt.Fprint(t, "\nclaim\ttimes\tbound\t\n")
-	for _, c := range Claims(all) {
-		switch {
-		case c.Missing != "":
-			fmt.Fprintf(t, "%s\t-\t%s\tnot measured\n", c.What, c.Bound())
-		case c.Holds():
-			fmt.Fprintf(t, "%s\t%.3g\t%s\tholds\n", c.What, c.Times, c.Bound())
-		default:
-			fmt.Fprintf(t, "%s\t%.3g\t%s\tdoes not hold\n", c.What, c.Times, c.Bound())
-		}
-	}
+	fmt.Fprintln(t)
+	measure.WriteClaims(t, Claims(all))
 	return t.Flush()
 }
 

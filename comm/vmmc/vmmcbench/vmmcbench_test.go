@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"pinwheel/internal/measure"
 	"pinwheel/internal/testwait"
 	"pinwheel/verbs/rdma/rdmatest"
 )
@@ -55,7 +56,7 @@ func TestEveryMeasurementIsMadeAndPrinted(t *testing.T) {
 		t.Errorf("%v: %d results, %d claims", err, len(r.Results), len(r.Claims))
 	}
 	for _, c := range r.Claims {
-		if !(c.Times > 0) && c.Least > 0 {
+		if !(c.Times > 0) && c.Relation == measure.AtLeast {
 			t.Errorf("nothing was measured for %q", c.What)
 		}
 	}
@@ -148,9 +149,9 @@ func TestClaimsOfRDMAAreThereIfItWasMeasured(t *testing.T) {
 	for k, want := range []struct {
 		times float64
 		bound string
-	}{{1.3, "at most 1.3"}, {0.9, "at least 0.9"}, {1, "at least 1"}, {0.05, "at most 0.05"}} {
-		if c[k].Times != want.times || c[k].Bound() != want.bound || !c[k].Holds() {
-			t.Errorf("%+v, %s", c[k], c[k].Bound())
+	}{{1.3, "<= 1.30"}, {0.9, ">= 0.90"}, {1, ">= 1.00"}, {0.05, "<= 0.05"}} {
+		if c[k].Times != want.times || c[k].Want() != want.bound || !c[k].Holds() {
+			t.Errorf("%+v, %s", c[k], c[k].Want())
 		}
 	}
 	all[0].NS, all[2].NS, all[5].Lease.Late = 1301, 1001, 0.06
@@ -164,7 +165,7 @@ func TestClaimsOfRDMAAreThereIfItWasMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	fields := strings.Join(strings.Fields(text.String()), " ")
-	for _, want := range []string{"20ms RDMA 0 6 % 0 %", "perftest RDMA 1 - - - - - 1165084 -", "of ib_write_lat's 1.3 at most 1.3"} {
+	for _, want := range []string{"20ms RDMA 0 6 % 0 %", "perftest RDMA 1 - - - - - 1165084 -", "of ib_write_lat's 1.30 <= 1.30"} {
 		if !strings.Contains(fields, want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}

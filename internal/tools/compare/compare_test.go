@@ -19,24 +19,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(launchtest.Main(m)) }
 
-// The ranks of 10 values for a 95 % interval of the median are 2 and 9 (Conover, table A3).
-func TestIntervalIsThatOfTheTables(t *testing.T) {
-	for _, c := range []struct {
-		n         int
-		low, high float64
-		coverage  float64
-	}{{1, 1, 1, 0}, {3, 1, 3, 0.75}, {5, 1, 5, 0.9375}, {6, 1, 6, 0.96875}, {10, 2, 9, 0.97852}, {20, 6, 15, 0.95861}} {
-		var values []float64
-		for i := range c.n {
-			values = append(values, float64(c.n-i))
-		}
-		e := Estimated(values)
-		if e.Low != c.low || e.High != c.high || math.Abs(e.Coverage-c.coverage) > 1e-5 || e.Median != float64(c.n+1)/2 {
-			t.Errorf("%d values: %+v, want %+v", c.n, e, c)
-		}
-	}
-}
-
 func TestMeanIsWeighedByTime(t *testing.T) {
 	samples := []sample{{0, 100}, {10, 100}, {20, 300}, {30, 300}, {50, 0}}
 	for _, c := range []struct {
@@ -46,11 +28,11 @@ func TestMeanIsWeighedByTime(t *testing.T) {
 		{10, 30, pinned{250, 300, 300}}, {20, 30, pinned{300, 300, 300}}, {-100, 10, pinned{100, 100, 100}},
 		{0, 50, pinned{180, 300, 0}}, {60, 70, pinned{}},
 	} {
-		if got := measure(samples, c.begin, c.end); got != c.want {
+		if got := pinnedBetween(samples, c.begin, c.end); got != c.want {
 			t.Errorf("from %d to %d: %v, want %v", c.begin, c.end, got, c.want)
 		}
 	}
-	if got := measure(samples[:1], 0, 10); got.mean != 100 {
+	if got := pinnedBetween(samples[:1], 0, 10); got.mean != 100 {
 		t.Errorf("of one sample: %v", got)
 	}
 }
@@ -58,7 +40,7 @@ func TestMeanIsWeighedByTime(t *testing.T) {
 // What a transport had pinned before its pools grew is not what it pins for itself.
 func TestLeastIsAfterThePeak(t *testing.T) {
 	samples := []sample{{0, 10}, {10, 20}, {20, 400}, {30, 300}, {40, 380}, {50, 310}}
-	if got := measure(samples, 0, 50); got.least != 300 {
+	if got := pinnedBetween(samples, 0, 50); got.least != 300 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -116,7 +116,7 @@ func (run *Run) add(ranks []meterFile, samples map[int][]sample) {
 		run.EndCPUNs += float64(r.End.CPUNs - r.Finalize.CPUNs)
 		run.Seconds = max(run.Seconds, float64(r.Finalize.WallNs-r.Init.WallNs)/1e9)
 		if seen := samples[r.PID]; r.local && len(seen) > 0 {
-			p := measure(seen, r.Init.WallNs, r.Finalize.WallNs)
+			p := pinnedBetween(seen, r.Init.WallNs, r.Finalize.WallNs)
 			run.Sampled++
 			run.AvgPinnedBytes += p.mean
 			run.PeakBytes += p.peak

@@ -127,8 +127,8 @@ type pinned struct {
 	least float64 // after the peak
 }
 
-// measure makes the figures of samples between two times.
-func measure(samples []sample, begin, end int64) (p pinned) {
+// pinnedBetween makes the figures of samples between two times.
+func pinnedBetween(samples []sample, begin, end int64) (p pinned) {
 	area, covered := 0.0, 0.0
 	for i, s := range samples {
 		if s.ns >= begin && s.ns <= end {

@@ -3,6 +3,8 @@ package compare
 import (
 	"maps"
 	"slices"
+
+	"pinwheel/internal/measure"
 )
 
 // Summary are the measures of runs.
@@ -13,9 +15,9 @@ type Summary struct {
 	// TransportBytes is what the transport pins for itself, whoever keeps registrations: Run.LeastBytes without a cache.
 	// SavableBytes is what its cache adds to what no cache pins, on average, and Savable the share of the cache's memory
 	// that this is.
-	TransportBytes Estimate `json:"transport_bytes"`
-	SavableBytes   Estimate `json:"savable_bytes"`
-	Savable        float64  `json:"savable"`
+	TransportBytes measure.Estimate `json:"transport_bytes"`
+	SavableBytes   measure.Estimate `json:"savable_bytes"`
+	Savable        float64          `json:"savable"`
 	// Managed is how many registrations went through Pinwheel, in all runs. Without any, what it saved is the doing of no
 	// cache.
 	Managed uint64 `json:"managed_regs"`
@@ -25,14 +27,14 @@ type Summary struct {
 	Beside []Beside `json:"beside"`
 	// Beyond is the ratio of Pinwheel's processor time to the cache's without the time of its registrations; Added is what
 	// Pinwheel counts itself that it adds beside them and the opening.
-	Beyond *Estimate `json:"cpu_ratio_beyond_registrations,omitempty"`
-	Added  *Estimate `json:"added_share,omitempty"`
+	Beyond *measure.Estimate `json:"cpu_ratio_beyond_registrations,omitempty"`
+	Added  *measure.Estimate `json:"added_share,omitempty"`
 	// StartNs and EndNs are what a rank takes more with Pinwheel than with the cache to begin and to end. OpeningNs is
 	// the part of the start that it puts off until the first large message, as it counts itself.
-	StartNs   Estimate  `json:"start_more_ns_per_rank"`
-	EndNs     Estimate  `json:"end_more_ns_per_rank"`
-	OpeningNs *Estimate `json:"opening_ns_per_rank,omitempty"`
-	Reasons   []string  `json:"reasons,omitempty"` // what kept memory registered in the last run
+	StartNs   measure.Estimate  `json:"start_more_ns_per_rank"`
+	EndNs     measure.Estimate  `json:"end_more_ns_per_rank"`
+	OpeningNs *measure.Estimate `json:"opening_ns_per_rank,omitempty"`
+	Reasons   []string          `json:"reasons,omitempty"` // what kept memory registered in the last run
 }
 
 // round are the runs of one round.
@@ -71,12 +73,12 @@ func (rounds rounds) with(m Mode) (some rounds) {
 }
 
 // of estimates a value of at least one round.
-func (rounds rounds) of(value func(round) float64) Estimate {
+func (rounds rounds) of(value func(round) float64) measure.Estimate {
 	var values []float64
 	for _, r := range rounds {
 		values = append(values, value(r))
 	}
-	return Estimated(values)
+	return measure.Estimated(values)
 }
 
 // Summarize makes the measures. ok is false if no round is whole.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"pinwheel/internal/measure"
 	"pinwheel/mem"
 )
 
@@ -32,7 +33,7 @@ func (s Summary) WriteText(w io.Writer) error {
 	if captured := s.Of(Pinwheel).CapturedLive; captured != nil {
 		fmt.Fprintf(&b, "can be saved    %s, %.0f %% of what its cache pins", Bytes(s.SavableBytes.Median), 100*s.Savable)
 		if s.Managed > 0 {
-			fmt.Fprintf(&b, "; of that Pinwheel saved %s", captured.share())
+			fmt.Fprintf(&b, "; of that Pinwheel saved %s", captured.Share())
 		}
 		fmt.Fprintln(&b)
 	}
@@ -52,7 +53,7 @@ func (s Summary) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "our share       %.2f %% of processor time is what Pinwheel counts that it adds beside\n"+
 			"                registrations and the opening; without its registrations, processor time is\n"+
 			"                %s beside the cache's\n",
-			100*s.Added.Median, s.Beyond.short())
+			100*s.Added.Median, s.Beyond.Change())
 	}
 	fmt.Fprintf(&b, "start and end   %s and %s more for each rank\n", Seconds(s.StartNs.Median), Seconds(s.EndNs.Median))
 	if s.Beyond != nil {
@@ -72,7 +73,7 @@ and run time. to start, to end: processor time before and after that.
 // ratios prints what each mode takes beside another.
 func (s Summary) ratios(b *strings.Builder) {
 	brackets := "in brackets their 95 % interval by ranks"
-	if s.Rounds < FewestRounds {
+	if s.Rounds < measure.FewestRounds {
 		brackets = "in brackets the least and the greatest"
 	}
 	fmt.Fprintf(b, "\nMedians of the rounds' differences, %s. Pinned memory is a share of what\n"+
@@ -80,43 +81,9 @@ func (s Summary) ratios(b *strings.Builder) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\tpinned on average\tprocessor time\trun time\t")
 	for _, v := range s.Beside {
-		fmt.Fprintf(t, "%s beside %s\t%s\t%s\t%s\t\n", v.Mode, v.Other, v.Memory.short(), v.CPU.short(), v.Time.short())
+		fmt.Fprintf(t, "%s beside %s\t%s\t%s\t%s\t\n", v.Mode, v.Other, v.Memory.Change(), v.CPU.Change(), v.Time.Change())
 	}
 	t.Flush()
-}
-
-// Text prints the estimate by a format for each number.
-func (e Estimate) Text(format string) string {
-	if e.N < 2 {
-		return fmt.Sprintf(format+" (one round)", e.Median)
-	}
-	text := fmt.Sprintf(format+" ("+format+" to "+format, e.Median, e.Low, e.High)
-	if e.Coverage < confidence {
-		return text + fmt.Sprintf(", a %.0f %% interval)", 100*e.Coverage)
-	}
-	return text + ")"
-}
-
-// Percent prints a ratio as its difference from 1.
-func (e Estimate) Percent() string {
-	e.Median, e.Low, e.High = 100*(e.Median-1), 100*(e.Low-1), 100*(e.High-1)
-	return e.Text("%+.1f %%")
-}
-
-// short prints a ratio as its difference from 1, under a heading that says what the interval is.
-func (e Estimate) short() string {
-	if e.N < 2 {
-		return fmt.Sprintf("%+.1f %%", 100*(e.Median-1))
-	}
-	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f)", 100*(e.Median-1), 100*(e.Low-1), 100*(e.High-1))
-}
-
-// share prints a share under such a heading.
-func (e Estimate) share() string {
-	if e.N < 2 {
-		return fmt.Sprintf("%.0f %%", 100*e.Median)
-	}
-	return fmt.Sprintf("%.0f %% (%.0f to %.0f)", 100*e.Median, 100*e.Low, 100*e.High)
 }
 
 // Bytes prints a number of bytes.

@@ -1,38 +1,40 @@
 package compare
 
+import "pinwheel/internal/measure"
+
 import "slices"
 
 // Totals are the medians of one mode, over all ranks.
 type Totals struct {
-	Mode           Mode     `json:"mode"`
-	Rounds         int      `json:"rounds"`
-	AvgPinnedBytes Estimate `json:"avg_pinned_bytes"`
-	PeakBytes      Estimate `json:"peak_pinned_bytes"`
-	CPUNs          Estimate `json:"cpu_ns"`
-	StartCPUNs     Estimate `json:"start_cpu_ns"`
-	EndCPUNs       Estimate `json:"end_cpu_ns"`
-	Seconds        Estimate `json:"run_s"`
-	RegisterNs     Estimate `json:"register_ns"` // of Pinwheel's registrations
+	Mode           Mode             `json:"mode"`
+	Rounds         int              `json:"rounds"`
+	AvgPinnedBytes measure.Estimate `json:"avg_pinned_bytes"`
+	PeakBytes      measure.Estimate `json:"peak_pinned_bytes"`
+	CPUNs          measure.Estimate `json:"cpu_ns"`
+	StartCPUNs     measure.Estimate `json:"start_cpu_ns"`
+	EndCPUNs       measure.Estimate `json:"end_cpu_ns"`
+	Seconds        measure.Estimate `json:"run_s"`
+	RegisterNs     measure.Estimate `json:"register_ns"` // of Pinwheel's registrations
 	// CapturedLive is the share of SavableBytes that this mode saved: none in Cache, all in None. It is nil if there is
 	// nothing to save.
-	CapturedLive *Estimate `json:"captured_live,omitempty"`
-	Watches      []string  `json:"watches,omitempty"` // how Pinwheel noticed changes of mappings; see report.Rank.Mapping
+	CapturedLive *measure.Estimate `json:"captured_live,omitempty"`
+	Watches      []string          `json:"watches,omitempty"` // how Pinwheel noticed changes of mappings; see report.Rank.Mapping
 	// Late is the share of the uses after the first, in all runs, that report.Rank.LateUses counts. Cost is the sum of
 	// report.Cost as a share of the run time of all ranks, and nil if a run has not reported, or has managed nothing:
 	// policy on-demand counts no cost. CostAllowed bounds it (PINWHEEL_COST), and is 0 where nothing does.
-	Late        float64   `json:"late_share"`
-	Cost        *Estimate `json:"cost_share,omitempty"`
-	CostAllowed float64   `json:"cost_allowed,omitempty"`
+	Late        float64           `json:"late_share"`
+	Cost        *measure.Estimate `json:"cost_share,omitempty"`
+	CostAllowed float64           `json:"cost_allowed,omitempty"`
 }
 
-func (rounds rounds) pinned(m Mode) Estimate {
+func (rounds rounds) pinned(m Mode) measure.Estimate {
 	return rounds.with(m).of(func(r round) float64 { return r[m].AvgPinnedBytes })
 }
 
 // totals are of the rounds that have the mode; there is one.
 func (rounds rounds) totals(m Mode, savable bool) Totals {
 	rounds = rounds.with(m)
-	in := func(value func(Run) float64) Estimate {
+	in := func(value func(Run) float64) measure.Estimate {
 		return rounds.of(func(r round) float64 { return value(r[m]) })
 	}
 	t := Totals{

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"pinwheel/internal/measure"
 )
 
 // Verdict says in sentences what the measures mean, by the rule of the package. Each is one line, and the last one is
@@ -14,7 +16,7 @@ func (s Summary) Verdict() []string {
 			"No verdict: there is nothing to compare."}
 	}
 	var lines []string
-	if s.Rounds >= FewestRounds {
+	if s.Rounds >= measure.FewestRounds {
 		if s.Managed > 0 {
 			lines = append(lines, s.sentence(Pinwheel, Cache), s.sentence(Pinwheel, None))
 		}
@@ -113,8 +115,8 @@ func (s Summary) instead() string {
 
 // noVerdict says why there is none.
 func (s Summary) noVerdict() string {
-	if s.Rounds < FewestRounds {
-		return fmt.Sprintf("No verdict: %s can't show a difference; %d can.", count(s.Rounds, "round"), FewestRounds)
+	if s.Rounds < measure.FewestRounds {
+		return fmt.Sprintf("No verdict: %s can't show a difference; %d can.", count(s.Rounds, "round"), measure.FewestRounds)
 	}
 	var open []string
 	for i, q := range quantities {

@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"pinwheel/internal/measure"
 )
 
 // spread is an estimate of a ratio from six rounds, in per cent of difference.
-func spread(median, low, high float64) Estimate {
-	return Estimate{Median: 1 + median/100, Low: 1 + low/100, High: 1 + high/100, Coverage: 0.97, N: 6}
+func spread(median, low, high float64) measure.Estimate {
+	return measure.Estimate{Median: 1 + median/100, Low: 1 + low/100, High: 1 + high/100, Coverage: 0.97, N: 6}
 }
 
 // examples has an interval for each change.
-var examples = map[change]Estimate{
+var examples = map[change]measure.Estimate{
 	unknown: spread(2, -4, 9), equal: spread(0.2, -0.5, 0.9), less: spread(-30, -40, -20), more: spread(25, 10, 30),
 }
 
@@ -25,8 +27,8 @@ func judged(toCache, toNone, noneToCache Versus) Summary {
 	s := Summary{Rounds: 6, Ranks: 2, Managed: 100, Savable: 0.5,
 		Beside: []Beside{{Pinwheel, Cache, toCache}, {Pinwheel, None, toNone}, {None, Cache, noneToCache}}}
 	for _, m := range Modes {
-		s.Modes = append(s.Modes, Totals{Mode: m, AvgPinnedBytes: Estimate{Median: 100 << 20},
-			CapturedLive: &Estimate{Median: 0.8, N: 6}})
+		s.Modes = append(s.Modes, Totals{Mode: m, AvgPinnedBytes: measure.Estimate{Median: 100 << 20},
+			CapturedLive: &measure.Estimate{Median: 0.8, N: 6}})
 	}
 	return s
 }
@@ -35,7 +37,7 @@ func TestChangeIsWhatTheIntervalSays(t *testing.T) {
 	few := spread(-50, -50, -50)
 	few.Coverage = 0.75
 	for _, c := range []struct {
-		e      Estimate
+		e      measure.Estimate
 		margin float64
 		want   change
 	}{
@@ -45,7 +47,7 @@ func TestChangeIsWhatTheIntervalSays(t *testing.T) {
 		{spread(0, -8, 7), timeMargin, unknown}, {spread(0.5, -0.2, 1.4), timeMargin, unknown},
 		{spread(0.5, -4, 4.5), memoryMargin, equal}, {spread(0, 0, 0), timeMargin, equal}, {few, timeMargin, unknown},
 	} {
-		if got := c.e.change(c.margin); got != c.want {
+		if got := changeOf(c.e, c.margin); got != c.want {
 			t.Errorf("%s: %d, want %d", c.e.Percent(), got, c.want)
 		}
 	}
@@ -128,7 +130,7 @@ func TestVerdictsThatWereWrong(t *testing.T) {
 	few.Rounds = 3
 	for i := range few.Beside {
 		v := &few.Beside[i]
-		for _, e := range []*Estimate{&v.Memory, &v.CPU, &v.Time} {
+		for _, e := range []*measure.Estimate{&v.Memory, &v.CPU, &v.Time} {
 			e.Coverage, e.N = 0.75, 3
 		}
 	}

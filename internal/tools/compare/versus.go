@@ -1,5 +1,7 @@
 package compare
 
+import "pinwheel/internal/measure"
+
 // Beside is what a mode takes beside another one.
 type Beside struct {
 	Mode  Mode `json:"mode"`
@@ -10,9 +12,9 @@ type Beside struct {
 // Versus is what one mode takes beside another: ratios of runs of the same round. Memory is 1 and the difference of
 // mean pinned memory, as a share of what the transport's cache pins: another mode may pin nothing.
 type Versus struct {
-	Memory Estimate `json:"memory"`
-	CPU    Estimate `json:"cpu"`
-	Time   Estimate `json:"run"`
+	Memory measure.Estimate `json:"memory"`
+	CPU    measure.Estimate `json:"cpu"`
+	Time   measure.Estimate `json:"run"`
 }
 
 // beside judges by the rounds that have both modes; there is one.
@@ -43,10 +45,10 @@ const (
 	timeMargin   = 0.01
 )
 
-// change judges the estimate of a ratio.
-func (e Estimate) change(margin float64) change {
+// changeOf judges the estimate of a ratio.
+func changeOf(e measure.Estimate, margin float64) change {
 	switch {
-	case e.Coverage < confidence:
+	case e.Coverage < measure.Confidence:
 		return unknown
 	case e.Low >= 1-margin && e.High <= 1+margin:
 		return equal
@@ -60,7 +62,7 @@ func (e Estimate) change(margin float64) change {
 
 // changes are those of memory, processor time and run time.
 func (v Versus) changes() [3]change {
-	return [...]change{v.Memory.change(memoryMargin), v.CPU.change(timeMargin), v.Time.change(timeMargin)}
+	return [...]change{changeOf(v.Memory, memoryMargin), changeOf(v.CPU, timeMargin), changeOf(v.Time, timeMargin)}
 }
 
 // quantities name them.

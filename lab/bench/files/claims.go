@@ -10,11 +10,11 @@ import (
 	"pinwheel/comm/files/filesbench"
 	"pinwheel/comm/files/pipe"
 	"pinwheel/comm/files/report"
-	"pinwheel/internal/tools/compare"
+	"pinwheel/internal/measure"
 )
 
 // claims judges what was measured.
-func (s *state) claims() (claims []report.Claim) {
+func (s *state) claims() (claims []measure.Claim) {
 	claims = append(append(claims, s.secondPipe()), s.deviceClaims()...)
 	for _, of := range []struct{ figure, what string }{
 		{allCold, "cold file"}, {allHot, "hot file"}, {wholeGets, "hot file through a server"},
@@ -25,29 +25,28 @@ func (s *state) claims() (claims []report.Claim) {
 	for _, by := range []string{files.ByRDMA, files.ByMemory, files.ByTLS} {
 		claims = append(claims, s.manyClients(by)...)
 	}
-	for _, c := range filesbench.Claims(s.copies()) {
-		claim := report.Claim{What: c.What, Want: fmt.Sprintf(">= %.2f", c.Least), Got: errNotMeasured.Error(), Holds: c.Holds()}
-		if c.Missing == "" {
-			claim.Got = fmt.Sprintf("%.2f", c.Times)
-		}
-		claims = append(claims, claim)
-	}
-	return claims
+	return append(claims, filesbench.Claims(s.copies())...)
 }
 
 // least claims that a ratio is large enough.
-func least(what string, want float64, e compare.Estimate, at string, err error) report.Claim {
-	c := report.Claim{What: what, Want: fmt.Sprintf(">= %.2f", want), Got: errNotMeasured.Error()}
-	if err == nil {
-		c.Got, c.Holds = e.Text("%.3f")+" at "+at, e.Median >= want
+func least(what string, want float64, e measure.Estimate, at string, err error) measure.Claim {
+	return judged(measure.Claim{What: what, Relation: measure.AtLeast, Bound: want}, err, e.Median, e.Text("%.3f")+" at "+at)
+}
+
+// judged is a claim with its value, or with why there is none.
+func judged(c measure.Claim, err error, value float64, said string) measure.Claim {
+	if err != nil {
+		c.Missing = err.Error()
+		return c
 	}
+	c.Times, c.Said, c.Missing = value, said, ""
 	return c
 }
 
 // faster is how many times the second of two is as fast as the first.
 func faster(p []*point) float64 { return p[0].Seconds / p[1].Seconds }
 
-func (s *state) secondPipe() report.Claim {
+func (s *state) secondPipe() measure.Claim {
 	one, two := pipes+"/"+plural(1, "pipe"), pipes+"/"+plural(2, "pipe")
 	x := slices.Max(append(s.sizesOf(one), 0))
 	e, err := s.estimate(x, faster, one, two)
@@ -58,7 +57,7 @@ func (s *state) secondPipe() report.Claim {
 // fastest of four is so by luck in part, and so is the worst of many sizes: the fastest, measured for a second time,
 // shows how much that is. Processor time depends less on what else the machine does, but counts what runs at the same
 // time as if it did not.
-func (s *state) autoIsBest(figure, what string) report.Claim {
+func (s *state) autoIsBest(figure, what string) measure.Claim {
 	auto := func(string) string { return figure + "/" + pipe.Auto.Name }
 	worst, at := s.toTheBest(figure, seconds, auto)
 	if at == 0 {
@@ -66,10 +65,10 @@ func (s *state) autoIsBest(figure, what string) report.Claim {
 	}
 	c := least("auto to the best of the four, "+what, 0.95, worst, report.Size(at), nil)
 	if noise, at := s.toTheBest(figure, seconds, repeated); at > 0 {
-		c.Got += fmt.Sprintf("; the best itself, measured again: %.3f at %s", noise.Median, report.Size(at))
+		c.Said += fmt.Sprintf("; the best itself, measured again: %.3f at %s", noise.Median, report.Size(at))
 	}
 	if busy, at := s.toTheBest(figure, processorSeconds, auto); at > 0 && busy.Median > 0 {
-		c.Got += fmt.Sprintf("; by processor time: %.3f at %s", busy.Median, report.Size(at))
+		c.Said += fmt.Sprintf("; by processor time: %.3f at %s", busy.Median, report.Size(at))
 	}
 	return c
 }
@@ -78,7 +77,7 @@ func (s *state) autoIsBest(figure, what string) report.Claim {
 // returns size 0 if nothing was measured.
 func (s *state) toTheBest(
 	figure string, of func(p []*point) float64, other func(best string) string,
-) (worst compare.Estimate, at int64) {
+) (worst measure.Estimate, at int64) {
 	worst.Median = math.Inf(1)
 	ratio := func(p []*point) float64 { return of(p[:1]) / of(p[1:]) }
 	for _, x := range s.sizesOf(figure + "/" + pipe.Auto.Name) {
@@ -115,8 +114,8 @@ func (s *state) onDemand() (all []point) {
 }
 
 // bounded claims that no more is ever registered than the chunk times the depth.
-func (s *state) bounded() report.Claim {
-	c := report.Claim{What: "registered at a time, to chunk x depth", Want: "<= 1.00", Got: errNotMeasured.Error()}
+func (s *state) bounded() measure.Claim {
+	c := measure.Claim{What: "registered at a time, to chunk x depth", Relation: measure.AtMost, Bound: 1, Missing: measure.NotMeasured}
 	all := s.onDemand()
 	if len(all) == 0 {
 		return c
@@ -125,25 +124,23 @@ func (s *state) bounded() report.Claim {
 	for _, p := range all {
 		most = max(most, float64(p.PeakBytes)/float64(p.MostBytes))
 	}
-	c.Got, c.Holds = fmt.Sprintf("%.3f at most", most), most <= 1
-	return c
+	return judged(c, nil, most, fmt.Sprintf("%.3f at most", most))
 }
 
 // released claims that nothing is registered after a transfer.
-func (s *state) released() report.Claim {
-	c := report.Claim{What: "bytes that are registered after transfers by pipelined and sendfile", Want: "0", Got: errNotMeasured.Error()}
+func (s *state) released() measure.Claim {
+	c := measure.Claim{What: "bytes that are registered after transfers by pipelined and sendfile", Relation: measure.AtMost, Missing: measure.NotMeasured}
 	all := s.onDemand()
 	if len(all) == 0 {
 		return c
 	}
 	left := slices.MaxFunc(all, func(a, b point) int { return cmp.Compare(a.LeftBytes, b.LeftBytes) }).LeftBytes
-	c.Got, c.Holds = fmt.Sprint(left), left == 0
-	return c
+	return judged(c, nil, float64(left), fmt.Sprint(left))
 }
 
 // nothingRegistered claims that the second get of a hot file waits for no registration.
-func (s *state) nothingRegistered(when string) report.Claim {
-	c := report.Claim{What: "registrations on the path of the second get of a file, " + when, Want: "0", Got: errNotMeasured.Error()}
+func (s *state) nothingRegistered(when string) measure.Claim {
+	c := measure.Claim{What: "registrations on the path of the second get of a file, " + when, Relation: measure.AtMost, Missing: measure.NotMeasured}
 	first, again := s.points(secondGet+"/"+when, 1), s.points(secondGet+"/"+when, 2)
 	if len(first) == 0 || len(again) == 0 {
 		return c
@@ -155,31 +152,33 @@ func (s *state) nothingRegistered(when string) report.Claim {
 			none++
 		}
 	}
-	c.Got = fmt.Sprintf("0 in %d of %d rounds, %d at most, of the first %d", none, len(again), is, was)
-	c.Holds = is == 0 && was > 0
-	return c
+	if was == 0 {
+		c.Missing = "the first get waited for none either"
+		return c
+	}
+	return judged(c, nil, float64(is), fmt.Sprintf("0 in %d of %d rounds, %d at most, of the first %d", none, len(again), is, was))
 }
 
 // Bounds of what many clients see.
 const fairness = 1.1 // most to least bytes of a client
 
-func (s *state) manyClients(by string) []report.Claim {
+func (s *state) manyClients(by string) []measure.Claim {
 	prefix := fmt.Sprintf("%d clients, %s: ", manyClients, by)
-	unfair := report.Claim{What: prefix + "bytes of one to those of another", Want: fmt.Sprintf("<= %.2f", fairness)}
-	peak := report.Claim{What: prefix + "registered to the budget", Want: "<= 1.00"}
-	errs := report.Claim{What: prefix + "errors", Want: "0"}
+	most := func(what string, bound float64) measure.Claim {
+		return measure.Claim{What: prefix + what, Relation: measure.AtMost, Bound: bound, Missing: measure.NotMeasured}
+	}
+	unfair, peak, errs := most("bytes of one to those of another", fairness), most("registered to the budget", 1), most("errors", 0)
 	all := s.points(manyGets+"/"+by, manyClients)
 	if len(all) == 0 {
-		unfair.Got, peak.Got, errs.Got = errNotMeasured.Error(), errNotMeasured.Error(), errNotMeasured.Error()
-		return []report.Claim{unfair, peak, errs}
+		return []measure.Claim{unfair, peak, errs}
 	}
 	p := all[len(all)-1]
 	ratio := float64(slices.Max(p.Clients)) / float64(max(slices.Min(p.Clients), 1))
-	unfair.Got, unfair.Holds = fmt.Sprintf("%.3f at most", ratio), ratio <= fairness
 	used := float64(p.PeakBytes) / float64(p.MostBytes)
-	peak.Got, peak.Holds = fmt.Sprintf("%.3f at most", used), used <= 1
-	errs.Got, errs.Holds = fmt.Sprint(p.Errors), p.Errors == 0
-	return []report.Claim{unfair, peak, errs}
+	return []measure.Claim{
+		judged(unfair, nil, ratio, fmt.Sprintf("%.3f at most", ratio)), judged(peak, nil, used, fmt.Sprintf("%.3f at most", used)),
+		judged(errs, nil, float64(p.Errors), fmt.Sprint(p.Errors)),
+	}
 }
 
 // copies are the results of the ways to copy files.
@@ -187,7 +186,7 @@ func (s *state) copies() (all []filesbench.Result) {
 	for _, w := range filesbench.Ways() {
 		var cpu, wall []float64
 		var bytes int64
-		missing := errNotMeasured.Error()
+		missing := measure.NotMeasured
 		for _, l := range s.Lines {
 			if l.Row != copyRow(w) {
 				continue

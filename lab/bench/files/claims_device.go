@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"pinwheel/comm/files/report"
-	"pinwheel/internal/tools/compare"
+	"pinwheel/internal/measure"
 )
 
 // enoughBytes of buffer are to give nearly all that the device does.
@@ -12,9 +12,9 @@ const enoughBytes = 256 * kib
 
 // deviceClaims compare transfers with what the device does without them: with the most that it gives, and with its own
 // messages that have as much under way. These show what each message costs there.
-func (s *state) deviceClaims() []report.Claim {
+func (s *state) deviceClaims() []measure.Claim {
 	own := s.share(s.ownMessages, s.deviceMost)
-	claims := []report.Claim{
+	claims := []measure.Claim{
 		s.ofTheDevice("pipelined", buffers), s.ofTheDevice("sendfile", sendfileBufs),
 		atEnough("the device's own messages to the most that it gives", own),
 	}
@@ -26,17 +26,17 @@ func (s *state) deviceClaims() []report.Claim {
 }
 
 // atEnough claims that a throughput with enoughBytes is nearly another one.
-func atEnough(what string, shares []float64) report.Claim {
+func atEnough(what string, shares []float64) measure.Claim {
 	if len(shares) == 0 {
-		return least(what, 0.95, compare.Estimate{}, "", errNotMeasured)
+		return least(what, 0.95, measure.Estimate{}, "", errNotMeasured)
 	}
-	return least(what, 0.95, compare.Estimated(shares), report.Size(enoughBytes), nil)
+	return least(what, 0.95, measure.Estimated(shares), report.Size(enoughBytes), nil)
 }
 
 // ofTheDevice is the share of the device's throughput that the worst of the sizes of buffer has, from enoughBytes on,
 // each with its best number of pipes.
-func (s *state) ofTheDevice(what, figure string) report.Claim {
-	worst, at, err := compare.Estimate{Median: math.Inf(1)}, 0, errNotMeasured
+func (s *state) ofTheDevice(what, figure string) measure.Claim {
+	worst, at, err := measure.Estimate{Median: math.Inf(1)}, 0, errNotMeasured
 	for _, each := range pipesAndPages {
 		bytes := bufferBytes(each)
 		if bytes < enoughBytes {
@@ -47,7 +47,7 @@ func (s *state) ofTheDevice(what, figure string) report.Claim {
 			continue
 		}
 		err = nil
-		if e := compare.Estimated(shares); e.Median < worst.Median || e.Median == worst.Median && bytes < at {
+		if e := measure.Estimated(shares); e.Median < worst.Median || e.Median == worst.Median && bytes < at {
 			worst, at = e, bytes
 		}
 	}

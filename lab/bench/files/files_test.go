@@ -13,9 +13,9 @@ import (
 
 	"pinwheel/comm/files"
 	"pinwheel/comm/files/filesbench"
-	"pinwheel/comm/files/report"
+	"pinwheel/internal/measure"
 	"pinwheel/internal/testwait"
-	"pinwheel/lab/testbed/live/runlog"
+	"pinwheel/lab/kit"
 	"pinwheel/verbs/rdma/rdmatest"
 )
 
@@ -26,34 +26,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-func TestPatternsChooseRows(t *testing.T) {
-	seen := map[string]bool{}
-	for _, r := range rows() {
-		if seen[r.name] {
-			t.Errorf("%s is there twice", r.name)
-		}
-		seen[r.name] = true
-	}
-	for _, c := range []struct {
-		patterns []string
-		want     []string
-	}{
-		{[]string{"4-pipes/*"}, []string{"4-pipes/1 pipe", "4-pipes/2 pipes", "4-pipes/4 pipes", "4-pipes/6 pipes"}},
-		{[]string{"second get/at*", "10-hot/a*"}, []string{"10-hot/auto", "second get/at once"}},
-		{[]string{"nothing"}, nil},
-		{[]string{"["}, nil},
-	} {
-		chosen, err := (&runCmd{Rows: c.patterns}).chosen()
-		var names []string
-		for _, r := range chosen {
-			names = append(names, r.name)
-		}
-		if !slices.Equal(names, c.want) || (err == nil) != (c.want != nil) {
-			t.Errorf("%q: %q, %v", c.patterns, names, err)
-		}
-	}
 }
 
 // fake is a row that counts how often it is measured.
@@ -73,7 +45,7 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	b := &bench{runCmd: &runCmd{Rounds: 2, Budget: time.Hour}}
 	all := []row{fake("a", false, count, &none), fake("b", true, count, &none), fake("c", false, count, &trouble), fake("d", false, count, &lacks)}
 	s := &state{}
-	if err := s.Open(path, runlog.Head{Build: "one"}); err != nil {
+	if err := s.Open(path, kit.Head{Build: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.measure(t.Context(), s, all); err == nil || !strings.Contains(err.Error(), "2 measurements failed") {
@@ -93,7 +65,7 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	s.Close()
 
 	s = &state{}
-	if err := s.Open(path, runlog.Head{Build: "one"}); err != nil {
+	if err := s.Open(path, kit.Head{Build: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	trouble = nil
@@ -110,7 +82,7 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	}
 
 	s = &state{}
-	if err := s.Open(path, runlog.Head{Build: "two"}); err != nil || len(s.Lines) != 0 {
+	if err := s.Open(path, kit.Head{Build: "two"}); err != nil || len(s.Lines) != 0 {
 		t.Errorf("another build: %v, %+v", err, s.Lines)
 	}
 	b.Budget = -1
@@ -123,7 +95,7 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 // measured is a state in which everything is as it must be.
 func measured() *state {
 	s := &state{}
-	s.Head = runlog.Head{Version: "v1", Date: "2026-01-02"}
+	s.Head = kit.Head{Version: "v1", Date: "2026-01-02"}
 	for round := range 2 {
 		add := func(row string, points ...point) {
 			s.Lines = append(s.Lines, line{Row: row, Round: round, Points: points})
@@ -168,13 +140,13 @@ func measured() *state {
 
 func TestClaimsAreJudged(t *testing.T) {
 	for _, c := range measured().claims() {
-		if !c.Holds {
-			t.Errorf("%s: %s, must be %s", c.What, c.Got, c.Want)
+		if !c.Holds() {
+			t.Errorf("%s: %s, must be %s", c.What, c.Got(), c.Want())
 		}
 	}
 	for _, c := range (&state{}).claims() {
-		if c.Holds || c.Got != errNotMeasured.Error() {
-			t.Errorf("nothing was measured, but %s: %s", c.What, c.Got)
+		if c.Holds() || c.Got() != errNotMeasured.Error() {
+			t.Errorf("nothing was measured, but %s: %s", c.What, c.Got())
 		}
 	}
 	for what, spoil := range map[string]func(*line){
@@ -219,7 +191,7 @@ func TestClaimsAreJudged(t *testing.T) {
 		for i := range s.Lines {
 			spoil(&s.Lines[i])
 		}
-		if !slices.ContainsFunc(s.claims(), func(c report.Claim) bool { return strings.Contains(c.What, what) && !c.Holds }) {
+		if !slices.ContainsFunc(s.claims(), func(c measure.Claim) bool { return strings.Contains(c.What, what) && !c.Holds() }) {
 			t.Errorf("%s: all holds: %+v", what, s.claims())
 		}
 	}
@@ -365,5 +337,15 @@ func TestRDMARowsMeasure(t *testing.T) {
 				t.Errorf("%s: %+v", r.name, points)
 			}
 		}
+	}
+}
+
+func TestRowsAreThereOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range rows() {
+		if seen[r.name] {
+			t.Errorf("%s is there twice", r.name)
+		}
+		seen[r.name] = true
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"pinwheel/internal/signals"
 	"pinwheel/internal/tools/command"
-	"pinwheel/lab/testbed/live/runlog"
+	"pinwheel/lab/kit"
 )
 
 // guestCmd measures in a guest of the test bed, in which lab/testbed/nfs.sh serves a file in several ways.
@@ -41,7 +41,7 @@ func (c *guestCmd) Run() (err error) {
 	if address == "" {
 		return errors.New("this is not a guest of the test bed: make bench-files-nfs")
 	}
-	h, err := runlog.NewHead(c.Bin, nil, "/proc/self/exe", filepath.Join(c.Bin, "pinwheel"))
+	h, err := kit.NewHead(kit.VersionIn(c.Bin), nil, "/proc/self/exe", filepath.Join(c.Bin, "pinwheel"))
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"pinwheel/comm/files/report"
-	"pinwheel/lab/testbed/live/runlog"
+	"pinwheel/internal/measure"
+	"pinwheel/lab/kit"
 )
 
 func TestSecondsAreThoseThatTheCommandPrints(t *testing.T) {
@@ -31,7 +31,7 @@ func TestSecondsAreThoseThatTheCommandPrints(t *testing.T) {
 // inAGuest is what was measured in a guest, with all as it must be.
 func inAGuest() *state {
 	s := &state{}
-	s.Head = runlog.Head{Version: "v1", Date: "2026-01-02"}
+	s.Head = kit.Head{Version: "v1", Date: "2026-01-02"}
 	for round := range 6 {
 		for _, k := range kindsOfMemory {
 			p := point{X: 4 * kib, N: 1, Seconds: 20e-6, Deregister: 10e-6}
@@ -83,7 +83,7 @@ func TestPageOfAGuestHasAllThatWasMeasured(t *testing.T) {
 func TestClaimsAboutPacketsAreJudged(t *testing.T) {
 	holding := func(s *state) (n int) {
 		for _, c := range s.guestClaims() {
-			if c.Holds {
+			if c.Holds() {
 				n++
 			}
 		}
@@ -102,7 +102,7 @@ func TestClaimsAboutPacketsAreJudged(t *testing.T) {
 				l.Points[0].Packets = packets
 			}
 		}
-		if !slices.ContainsFunc(s.guestClaims(), func(c report.Claim) bool { return strings.Contains(c.What, what) && !c.Holds }) {
+		if !slices.ContainsFunc(s.guestClaims(), func(c measure.Claim) bool { return strings.Contains(c.What, what) && !c.Holds() }) {
 			t.Errorf("%s: %+v", what, s.guestClaims())
 		}
 	}

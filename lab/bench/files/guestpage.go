@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"pinwheel/comm/files/report"
+	"pinwheel/internal/measure"
 )
 
 // Names of the page of what was measured in a guest, and of the directory of its figure.
@@ -87,17 +88,15 @@ take %d packets of %d bytes. TCP does not go through that device: it stays withi
 func packets(p []*point) float64 { return float64(p[0].Packets) }
 
 // guestClaims judges the packets of pinwheel.
-func (s *state) guestClaims() (claims []report.Claim) {
+func (s *state) guestClaims() (claims []measure.Claim) {
 	_, size := s.guestRows()
 	most := func(what string, want float64, of func([]*point) float64, rows ...string) {
-		c := report.Claim{What: what, Want: fmt.Sprintf("<= %.2f", want), Got: errNotMeasured.Error()}
+		c := measure.Claim{What: what, Relation: measure.AtMost, Bound: want}
 		for i, name := range rows {
 			rows[i] = guestWay{name: name}.row()
 		}
-		if e, err := s.estimate(size, of, rows...); err == nil {
-			c.Got, c.Holds = e.Text("%.3f"), e.Median <= want
-		}
-		claims = append(claims, c)
+		e, err := s.estimate(size, of, rows...)
+		claims = append(claims, judged(c, err, e.Median, e.Text("%.3f")))
 	}
 	ratio := func(p []*point) float64 { return packets(p[:1]) / packets(p[1:]) }
 	most("packets of pinwheel get to those of the file", 1.05, func(p []*point) float64 { return packets(p) * payload / float64(size) }, getRDMA)

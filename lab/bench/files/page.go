@@ -32,6 +32,9 @@ func (c *pageCmd) Run() error {
 		if err := s.Read(p.runs); err != nil {
 			return err
 		}
+		if err := s.Head.Publishable(); err != nil {
+			return fmt.Errorf("%s: %w", p.runs, err)
+		}
 		if err := p.write(&s, c.Out); err != nil {
 			return err
 		}
@@ -264,7 +267,7 @@ func (s *state) copyTables() string {
 			case r.Missing != "":
 				fmt.Fprintf(&b, "| %s | %s | | | |\n", r.Way, r.Missing)
 			default:
-				fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f %.2f | %.0f |\n", r.Way, r.CPU.Median, r.Wall.Median, r.Wall.Least, r.Wall.Most,
+				fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f %.2f | %.0f |\n", r.Way, r.CPU.Median, r.Wall.Median, r.Wall.Low, r.Wall.High,
 					float64(r.Bytes)/1e6/r.Wall.Median)
 			}
 		}

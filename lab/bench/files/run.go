@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -15,8 +14,9 @@ import (
 	"golang.org/x/term"
 
 	"pinwheel/comm/files/filesbench"
+	"pinwheel/internal/measure"
 	"pinwheel/internal/signals"
-	"pinwheel/lab/testbed/live/runlog"
+	"pinwheel/lab/kit"
 )
 
 // bench is a measurement that goes on.
@@ -33,9 +33,11 @@ const rowTime = 3 * time.Minute
 
 // Run implements the command run.
 func (c *runCmd) Run() (err error) {
-	chosen, err := c.chosen()
-	if err != nil {
-		return err
+	chosen := rows()
+	if len(c.Rows) > 0 {
+		if chosen, err = kit.Choose(chosen, func(r row) string { return r.name }, c.Rows); err != nil {
+			return err
+		}
 	}
 	if c.List {
 		for _, r := range chosen {
@@ -46,7 +48,7 @@ func (c *runCmd) Run() (err error) {
 	if err := newToken(); err != nil {
 		return err
 	}
-	h, err := runlog.NewHead(c.Bin, []string{"nginx-light", "nginx-core", "nginx", "curl", "rsync"}, "/proc/self/exe",
+	h, err := kit.NewHead(kit.VersionIn(c.Bin), []string{"nginx-light", "nginx-core", "nginx", "curl", "rsync"}, "/proc/self/exe",
 		filepath.Join(c.Bin, "pinwheel"), filepath.Join(c.Softverbs, "lib", "libibverbs.so.1"))
 	if err != nil {
 		return err
@@ -71,30 +73,9 @@ func (c *runCmd) Run() (err error) {
 // newToken makes the token of all processes of this measurement.
 func newToken() error { return os.Setenv(tokenEnv, rand.Text()+rand.Text()) }
 
-// chosen are the rows that the patterns match.
-func (c *runCmd) chosen() (chosen []row, err error) {
-	for _, r := range rows() {
-		matches := len(c.Rows) == 0
-		for _, pattern := range c.Rows {
-			ok, err := path.Match(pattern, r.name)
-			if err != nil {
-				return nil, fmt.Errorf("%q: %w", pattern, err)
-			}
-			matches = matches || ok
-		}
-		if matches {
-			chosen = append(chosen, r)
-		}
-	}
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no row matches %q", c.Rows)
-	}
-	return chosen, nil
-}
-
 // measure measures what is not there yet, round by round. It begins with what failed before.
 func (b *bench) measure(ctx context.Context, state *state, chosen []row) error {
-	began := time.Now()
+	limits := kit.Limits{Began: time.Now(), Budget: b.Budget}
 	bar := progressbar.NewOptions(len(chosen)*b.Rounds, progressbar.OptionSetWriter(os.Stderr),
 		progressbar.OptionSetVisibility(term.IsTerminal(int(os.Stderr.Fd()))), progressbar.OptionSetSpinnerChangeInterval(0),
 		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
@@ -106,12 +87,12 @@ func (b *bench) measure(ctx context.Context, state *state, chosen []row) error {
 			if state.find(r.name, round) != nil || r.once && round > 0 {
 				continue
 			}
-			if took := time.Since(began); took > b.Budget {
-				say("%v are over: the same command goes on from here", b.Budget)
+			if why := limits.Over(ctx); why != "" {
+				say("%s: the same command goes on from here", why)
 				return nil
 			}
 			bar.Describe(r.name)
-			l := line{Row: r.name, Round: round, Load: runlog.Load()}
+			l := line{Row: r.name, Round: round, Load: measure.Load()}
 			within, end := context.WithTimeout(ctx, rowTime+b.Clients)
 			points, err := r.measure(within, b)
 			end()

@@ -12,6 +12,7 @@ import (
 	"pinwheel/comm/files"
 	"pinwheel/comm/files/pipe"
 	"pinwheel/comm/vmmc"
+	"pinwheel/internal/measure"
 )
 
 const (
@@ -146,7 +147,7 @@ func (g *sending) turn(ctx context.Context, d time.Duration) error {
 			return err
 		}
 	}
-	busy, began := processorTime(), time.Now()
+	busy, began := measure.ProcessorTime(), time.Now()
 	for first := true; first || time.Since(began) < d; first = false {
 		st, err := g.send(ctx)
 		if err != nil {
@@ -155,7 +156,7 @@ func (g *sending) turn(ctx context.Context, d time.Duration) error {
 		g.point.add(&st)
 	}
 	g.wall += time.Since(began)
-	g.cpu += processorTime() - busy
+	g.cpu += measure.ProcessorTime() - busy
 	if g.wall >= g.slice {
 		return g.release()
 	}
@@ -243,14 +244,14 @@ func (s *sender) anonymous(ctx context.Context, n, message int64, depth int) (p 
 		return p, err
 	}
 	p = point{X: n}
-	busy, began := processorTime(), time.Now()
+	busy, began := measure.ProcessorTime(), time.Now()
 	for p.N == 0 || time.Since(began) < s.slice {
 		p.N++
 		if err := sendParts(ctx, dst, memory, message, depth); err != nil {
 			return p, err
 		}
 	}
-	p.each(time.Since(began), processorTime()-busy)
+	p.each(time.Since(began), measure.ProcessorTime()-busy)
 	return p, nil
 }
 
@@ -305,13 +306,4 @@ func await(ctx context.Context, op *vmmc.Op, p *vmmc.Progress) error {
 func (p *point) each(wall, cpu time.Duration) {
 	n := float64(p.N)
 	p.Seconds, p.CPU, p.Stages = wall.Seconds()/n, cpu.Seconds()/n, p.Stages/n
-}
-
-// processorTime is that of this process so far, with that of the kernel for it.
-func processorTime() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it fails for wrong arguments only
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -4,15 +4,15 @@ import (
 	"errors"
 	"slices"
 
-	"pinwheel/internal/tools/compare"
-	"pinwheel/lab/testbed/live/runlog"
+	"pinwheel/internal/measure"
+	"pinwheel/lab/kit"
 )
 
 // line is a row of a round, as the file of runs has it after its head.
 type line struct {
 	Row    string  `json:"row"`
 	Round  int     `json:"round"` // from 0
-	Load   float64 `json:"load"`  // runlog.Load before
+	Load   float64 `json:"load"`  // measure.Load before
 	Points []point `json:"points,omitempty"`
 	Failed string  `json:"failed,omitempty"`
 }
@@ -47,7 +47,7 @@ func (p *point) mibPerSec() float64 { return float64(p.X) / (1 << 20) / p.Second
 
 // state has what was measured so far.
 type state struct {
-	runlog.File[runlog.Head, line]
+	kit.Log[kit.Head, line]
 }
 
 // find returns a row of a round that has not failed, or nil.
@@ -90,11 +90,11 @@ func (s *state) point(row string, x int64, round int) *point {
 }
 
 // errNotMeasured says that this machine lacks what a row needs, or that no round has it.
-var errNotMeasured = errors.New("not measured")
+var errNotMeasured = errors.New(measure.NotMeasured)
 
 // estimate is the median over the rounds of what of makes of the points of some rows at x. Rounds that lack one of them
 // don't count.
-func (s *state) estimate(x int64, of func([]*point) float64, rows ...string) (compare.Estimate, error) {
+func (s *state) estimate(x int64, of func([]*point) float64, rows ...string) (measure.Estimate, error) {
 	var values []float64
 rounds:
 	for round := range s.rounds() {
@@ -107,9 +107,9 @@ rounds:
 		values = append(values, of(points))
 	}
 	if len(values) == 0 {
-		return compare.Estimate{}, errNotMeasured
+		return measure.Estimate{}, errNotMeasured
 	}
-	return compare.Estimated(values), nil
+	return measure.Estimated(values), nil
 }
 
 // sizesOf are the x of a row, in their order.

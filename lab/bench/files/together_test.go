@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"pinwheel/comm/files/pipe"
-	"pinwheel/comm/files/report"
+	"pinwheel/internal/measure"
 )
 
 // slow is a way whose transfers take a time each, by a clock of its own.
@@ -95,9 +95,9 @@ func TestNoiseIsToldBesideAuto(t *testing.T) {
 			}
 		}
 	}
-	is := func(c report.Claim) bool {
-		return strings.Contains(c.What, "cold file") && c.Holds &&
-			strings.HasSuffix(c.Got, "; the best itself, measured again: 0.800 at 1 KiB; by processor time: 0.800 at 1 GiB")
+	is := func(c measure.Claim) bool {
+		return strings.Contains(c.What, "cold file") && c.Holds() &&
+			strings.HasSuffix(c.Got(), "; the best itself, measured again: 0.800 at 1 KiB; by processor time: 0.800 at 1 GiB")
 	}
 	if !slices.ContainsFunc(s.claims(), is) {
 		t.Errorf("%+v", s.claims())

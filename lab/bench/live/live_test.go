@@ -12,7 +12,7 @@ import (
 	"pinwheel/internal/report"
 	"pinwheel/internal/tools/compare"
 	"pinwheel/internal/tools/launch"
-	"pinwheel/lab/testbed/live/runlog"
+	"pinwheel/lab/kit"
 	"pinwheel/lab/testbed/live/stack"
 )
 
@@ -21,13 +21,10 @@ func TestPatternsChooseRows(t *testing.T) {
 		patterns []string
 		want     []string
 	}{
-		{[]string{"openmpi-ucx/halo.8.2*", "*/halo.8.4"}, []string{"openmpi-ucx/halo.8.2", "openmpi-ucx/halo.8.2.idle",
+		{[]string{"openmpi-ucx/halo.8.2.*", "*/halo.8.4"}, []string{"openmpi-ucx/halo.8.4", "openmpi-ucx/halo.8.2.idle",
 			"openmpi-ucx/halo.8.2.slow", "openmpi-ucx/halo.8.2.idle.slow", "openmpi-ucx/halo.8.2.idle.uffd",
-			"openmpi-ucx/halo.8.2.idle.none", "openmpi-ucx/halo.8.4"}},
-		{[]string{"*/ft.B.2", "openmpi-ucx/ft.?.2*"}, []string{"openmpi-ucx/ft.B.2", "openmpi-libfabric/ft.B.2",
-			"mpich-ucx/ft.B.2", "openmpi-ucx/ft.A.2.idle", "openmpi-ucx/ft.B.2.slow"}},
+			"openmpi-ucx/halo.8.2.idle.none"}},
 		{[]string{"*/ft.B.3"}, nil},
-		{[]string{"["}, nil},
 	} {
 		rows, err := (&runCmd{Rows: c.patterns}).chosen()
 		var names []string
@@ -52,11 +49,11 @@ func TestRowsOfPapersAreMeasuredIfAskedFor(t *testing.T) {
 	if err != nil || !slices.Equal(all, allRows) {
 		t.Errorf("by default %v, %v", all, err)
 	}
-	rows, err := (&runCmd{Rows: []string{"*/fresh.4M.2.idle*", "*/latency.17K.2.idle"}}).chosen()
+	rows, err := (&runCmd{Rows: []string{"*/fresh.4M.2.idle*", "openmpi-ucx/latency.17K.2.idle"}}).chosen()
 	if err != nil || len(rows) != 3 {
 		t.Fatalf("%v, %v", rows, err)
 	}
-	for i, want := range [][]compare.Mode{paperModes, {compare.Cache}, compare.AllModes} {
+	for i, want := range [][]compare.Mode{compare.AllModes, paperModes, {compare.Cache}} {
 		if got := rows[i].modes(); !slices.Equal(got, want) {
 			t.Errorf("%s is measured in %v, want %v", rows[i], got, want)
 		}
@@ -127,7 +124,7 @@ func TestWhatIsLeftOutIsNotedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
 	for range 2 {
 		var s state
-		if err := s.Open(path, runlog.Head{Build: "one"}); err != nil {
+		if err := s.Open(path, kit.Head{Build: "one"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, row := range []string{"a/ft.B.2", "a/is.B.2", "a/lammps.2"} {
@@ -154,7 +151,7 @@ func run(mode compare.Mode, round int, pinned float64) *compare.Run {
 
 func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", "runs.jsonl")
-	one, two := runlog.Head{Build: "one"}, runlog.Head{Build: "two"}
+	one, two := kit.Head{Build: "one"}, kit.Head{Build: "two"}
 	var s state
 	if err := s.Open(path, one); err != nil {
 		t.Fatal(err)
@@ -208,7 +205,7 @@ func TestMeasurementGoesOnWhereItWas(t *testing.T) {
 func TestTablesStandBetweenTheMarkers(t *testing.T) {
 	captured := 0.9
 	var s state
-	s.Head = runlog.Head{Version: "v1", Date: "2026-01-02", Software: []string{"mpich 4"}}
+	s.Head = kit.Head{Version: "v1", Date: "2026-01-02", Software: []string{"mpich 4"}}
 	idle, nobody := key{"openmpi-ucx/ft.A.2.idle", "root"}, key{"openmpi-ucx/ft.A.2.idle", "nobody"}
 	for round := range 6 {
 		own, paper := run(compare.Pinwheel, round, 150), run(compare.Paper, round, 150)

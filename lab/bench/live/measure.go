@@ -14,9 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pinwheel/internal/measure"
 	"pinwheel/internal/tools/compare"
 	"pinwheel/internal/tools/launch"
-	"pinwheel/lab/testbed/live/runlog"
+	"pinwheel/lab/kit"
 	"pinwheel/lab/testbed/live/stack"
 )
 
@@ -28,7 +29,7 @@ type measurement struct {
 	rows   []row
 	user   string
 	jobs   map[row]compare.Job
-	began  time.Time
+	limits kit.Limits
 	ctx    context.Context // ends with Ctrl-C or SIGTERM, which the run that goes on gets as well
 }
 
@@ -44,7 +45,7 @@ func (c *runCmd) Run() error {
 		}
 		return nil
 	}
-	m := &measurement{runCmd: c, user: userName(), jobs: map[row]compare.Job{}, began: time.Now()}
+	m := &measurement{runCmd: c, user: userName(), jobs: map[row]compare.Job{}, limits: kit.Limits{Began: time.Now(), Budget: c.Budget}}
 	var stop context.CancelFunc
 	m.ctx, stop = signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
@@ -103,8 +104,8 @@ func userName() string {
 }
 
 // head describes the measurement.
-func (c *runCmd) head(d stack.Device) (runlog.Head, error) {
-	return runlog.NewHead(c.Bin, []string{"openmpi-bin", "mpich", "libucx0", "libfabric1"},
+func (c *runCmd) head(d stack.Device) (kit.Head, error) {
+	return kit.NewHead(kit.VersionIn(c.Bin), []string{"openmpi-bin", "mpich", "libucx0", "libfabric1"},
 		filepath.Join(c.Bin, "libpinwheel.so"), filepath.Join(c.Bin, "libpinwheel-go.so"),
 		filepath.Join(c.Bin, launch.Meter), filepath.Join(c.Softverbs, "lib", "libibverbs.so.1"), phases, latency, overlap, lammps)
 }
@@ -117,7 +118,7 @@ func (m *measurement) rounds() error {
 				if m.state.has(m.key(r), mode, round) {
 					continue
 				}
-				if why := m.over(); why != "" {
+				if why := m.limits.Over(m.ctx); why != "" {
 					say("%s: the same command goes on from here", why)
 					return nil
 				}
@@ -135,20 +136,9 @@ func (m *measurement) rounds() error {
 
 func (m *measurement) key(r row) key { return key{r.String(), m.user} }
 
-// over says why no further run begins, "" if one does.
-func (m *measurement) over() string {
-	if m.ctx.Err() != nil {
-		return "interrupted"
-	}
-	if took := time.Since(m.began); took > m.Budget {
-		return fmt.Sprintf("%s are over", m.Budget)
-	}
-	return ""
-}
-
 // once measures one run.
 func (m *measurement) once(r row, mode compare.Mode, round int) error {
-	l := line{key: m.key(r), Load: runlog.Load()}
+	l := line{key: m.key(r), Load: measure.Load()}
 	run, err := m.jobs[r].Run(mode, round)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r, err)

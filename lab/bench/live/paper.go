@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"pinwheel/internal/measure"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/tools/compare"
 	"pinwheel/mem"
@@ -22,6 +23,9 @@ type paperCmd struct {
 func (c *paperCmd) Run() error {
 	var s state
 	if err := s.Read(c.Runs); err != nil {
+		return err
+	}
+	if err := s.Head.Publishable(); err != nil {
 		return err
 	}
 	return outfile.Write(c.Into, func(w io.Writer) error {
@@ -69,8 +73,8 @@ const paperTable = `| messages | registrations are kept by | rounds | message | 
 |---|---|---:|---:|---:|---:|---:|---:|
 `
 
-// measure is what a way takes in one round.
-type measure struct{ messageNs, peakBytes float64 }
+// sample is what a way takes in one round.
+type sample struct{ messageNs, peakBytes float64 }
 
 // way is one that messages are sent in: a mode, or copying.
 type way struct {
@@ -93,7 +97,7 @@ func (s *state) paper() string {
 		row string
 		way way
 	}
-	rounds := map[cell]map[int]measure{}
+	rounds := map[cell]map[int]sample{}
 	var rows []string
 	var ways []way
 	var loads []float64
@@ -119,9 +123,9 @@ func (s *state) paper() string {
 			ways = append(ways, c.way)
 		}
 		if rounds[c] == nil {
-			rounds[c] = map[int]measure{}
+			rounds[c] = map[int]sample{}
 		}
-		rounds[c][l.Round] = measure{l.MessageNs, l.PeakBytes}
+		rounds[c][l.Round] = sample{l.MessageNs, l.PeakBytes}
 		loads = append(loads, l.Load)
 	}
 	slices.SortStableFunc(ways, func(a, b way) int { return a.order() - b.order() })
@@ -150,7 +154,7 @@ func (w way) order() int {
 }
 
 // paperCells are those of one way beside the cache.
-func paperCells(row string, w way, got, cache map[int]measure) []string {
+func paperCells(row string, w way, got, cache map[int]sample) []string {
 	var ns, peaks, slower, lower []float64
 	for round, m := range got {
 		ns, peaks = append(ns, m.messageNs), append(peaks, m.peakBytes)
@@ -158,12 +162,12 @@ func paperCells(row string, w way, got, cache map[int]measure) []string {
 			slower, lower = append(slower, m.messageNs/c.messageNs), append(lower, c.peakBytes/m.peakBytes)
 		}
 	}
-	message, change, times := compare.Estimated(ns), "", ""
+	message, change, times := measure.Estimated(ns), "", ""
 	if len(slower) > 0 && w != (way{compare.Cache, false}) {
-		change, times = compare.Estimated(slower).Percent(), compare.Estimated(lower).Text("%.2f")
+		change, times = measure.Estimated(slower).Percent(), measure.Estimated(lower).Text("%.2f")
 	}
 	return []string{fmt.Sprint(len(ns)), fmt.Sprintf("%.1f us", message.Median/1e3), change,
-		bandwidth(row, message.Median), mib(compare.Estimated(peaks)) + " MiB", times}
+		bandwidth(row, message.Median), mib(measure.Estimated(peaks)) + " MiB", times}
 }
 
 // bandwidth is that of messages of a row's size, each of which takes so long.

@@ -35,7 +35,7 @@ const worthReplaying = 0.1
 // microbenchmarks of papers are made up for replays (package lab/replay/micro).
 func (m *measurement) replayOnce(r row) error {
 	runs, _, done := m.state.of(m.key(r))
-	if done != nil && done.Failed == "" || m.over() != "" || slices.Contains(paperRows, r) {
+	if done != nil && done.Failed == "" || m.limits.Over(m.ctx) != "" || slices.Contains(paperRows, r) {
 		return nil
 	}
 	if s, ok := compare.Summarize(runs); !ok || s.Savable < worthReplaying {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"pinwheel/internal/tools/command"
 	"pinwheel/internal/tools/compare"
+	"pinwheel/lab/kit"
 	"pinwheel/lab/testbed/live/stack"
 	"pinwheel/mem"
 )
@@ -137,25 +137,7 @@ func (c *runCmd) chosen() ([]row, error) {
 	if len(c.Rows) == 0 {
 		return allRows, nil
 	}
-	known := slices.Concat(allRows, paperRows)
-	var all []row
-	for _, pattern := range c.Rows {
-		found := false
-		for _, r := range known {
-			matched, err := path.Match(pattern, r.String())
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", pattern, err)
-			}
-			if matched && !slices.Contains(all, r) {
-				all = append(all, r)
-			}
-			found = found || matched
-		}
-		if !found {
-			return nil, fmt.Errorf("no row is called %s (see --list)", pattern)
-		}
-	}
-	return all, nil
+	return kit.Choose(slices.Concat(allRows, paperRows), row.String, c.Rows)
 }
 
 const (

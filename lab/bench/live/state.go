@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"pinwheel/internal/tools/compare"
-	"pinwheel/lab/testbed/live/runlog"
+	"pinwheel/lab/kit"
 )
 
 // key is a row of the tables.
@@ -28,7 +28,7 @@ type line struct {
 
 // state has what was measured so far.
 type state struct {
-	runlog.File[runlog.Head, line]
+	kit.Log[kit.Head, line]
 }
 
 // has reports whether a run of a row has been done well.

@@ -2,16 +2,14 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"strings"
 
 	"pinwheel/internal/markers"
-	"pinwheel/internal/outfile"
+	"pinwheel/internal/measure"
 	"pinwheel/internal/settings"
 	"pinwheel/internal/tools/compare"
-	"pinwheel/lab/testbed/live/runlog"
+	"pinwheel/lab/kit"
 )
 
 var tables = markers.Markers{Begin: "<!-- begin: make bench-live -->\n", End: "<!-- end: make bench-live -->\n"}
@@ -22,26 +20,13 @@ func (c *tableCmd) Run() error {
 	if err := s.Read(c.Runs); err != nil {
 		return err
 	}
-	if err := replace(c.Into, tables, s.markdown()); err != nil || c.Readme == "" {
+	if err := s.Head.Publishable(); err != nil {
 		return err
 	}
-	return replace(c.Readme, headlineMarkers, s.headline())
-}
-
-// replace puts text between the markers of a document.
-func replace(document string, m markers.Markers, text string) error {
-	doc, err := os.ReadFile(document)
-	if err != nil {
+	if err := tables.Into(c.Into, s.markdown()); err != nil || c.Readme == "" {
 		return err
 	}
-	replaced, err := m.Replace(string(doc), text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", document, err)
-	}
-	return outfile.Write(document, func(w io.Writer) error {
-		_, err := io.WriteString(w, replaced)
-		return err
-	})
+	return headlineMarkers.Into(c.Readme, s.headline())
 }
 
 // measured is a row with its measures.
@@ -81,7 +66,7 @@ func (s *state) markdown() string {
 	if left := s.leftOut(); len(left.whys) > 0 {
 		b.WriteString("\nLeft out:\n\n")
 		for _, line := range left.lines() {
-			b.WriteString(runlog.Wrap("- " + line))
+			b.WriteString(kit.Wrap("- " + line))
 		}
 	}
 	return b.String() + "\n"
@@ -236,4 +221,4 @@ func ownTable(b *strings.Builder, rows []measured) {
 	}
 }
 
-func mib(e compare.Estimate) string { return fmt.Sprintf("%.0f", e.Median/(1<<20)) }
+func mib(e measure.Estimate) string { return fmt.Sprintf("%.0f", e.Median/(1<<20)) }

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"pinwheel/internal/measure"
 	"pinwheel/internal/outfile"
 )
 
@@ -77,13 +78,13 @@ func run(w io.Writer, bin, out string, runs, iterations int) error {
 			fmt.Fprintf(tab, "%d\t%d", n, threads)
 			for i, p := range b.peers {
 				s := column(got[i], 0)
-				fmt.Fprintf(tab, "\t%.1f (%.1f to %.1f)", median(s), s[0], s[len(s)-1])
+				fmt.Fprintf(tab, "\t%.1f (%.1f to %.1f)", measure.Median(s), s[0], s[len(s)-1])
 				if threads == 1 {
-					single[i] = median(s)
+					single[i] = measure.Median(s)
 				} else {
-					fmt.Fprintf(tab, ", %.2fx", float64(threads)*single[i]/median(s))
+					fmt.Fprintf(tab, ", %.2fx", float64(threads)*single[i]/measure.Median(s))
 				}
-				line, err := json.Marshal(hitResult{p.impl, n, threads, median(s), s[0], s[len(s)-1]})
+				line, err := json.Marshal(hitResult{p.impl, n, threads, measure.Median(s), s[0], s[len(s)-1]})
 				if err != nil {
 					return err
 				}
@@ -112,7 +113,7 @@ func (b *bench) others(tab *tabwriter.Writer) error {
 		}
 		b.row(tab, test+", 8192 regions, ns each", got, func(v [][]float64) string {
 			s := column(v, 0)
-			return fmt.Sprintf("%.0f (%.0f to %.0f)", median(s), s[0], s[len(s)-1])
+			return fmt.Sprintf("%.0f (%.0f to %.0f)", measure.Median(s), s[0], s[len(s)-1])
 		})
 	}
 	got, err := b.measure("window")
@@ -128,7 +129,7 @@ func (b *bench) others(tab *tabwriter.Writer) error {
 	for i, what := range []string{"hits", "nothing"} {
 		b.row(tab, "during 20 ms registrations: worst of "+what+", us", got, func(v [][]float64) string {
 			s := column(v, 3*i)
-			return fmt.Sprintf("%.1f (%.1f to %.1f)", median(s)/1e3, s[0]/1e3, s[len(s)-1]/1e3)
+			return fmt.Sprintf("%.1f (%.1f to %.1f)", measure.Median(s)/1e3, s[0]/1e3, s[len(s)-1]/1e3)
 		})
 		b.row(tab, "above 10 us, per million "+what, got, func(v [][]float64) string {
 			var above, n float64
@@ -205,9 +206,4 @@ func column(runs [][]float64, i int) []float64 {
 	}
 	slices.Sort(c)
 	return c
-}
-
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }

@@ -1,32 +1,31 @@
 // Prepare measures what it takes to register a large pool: at once, when its pages are there, and by Manager.Prepare. It
 // is what make bench-prepare runs.
 //
-// Each measurement is a line of a file, from which the table is made.
+// Each measurement is a line of a file, from which the table is made, and from which it goes on where an earlier one of the
+// same build was interrupted.
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
 	"pinwheel/internal/machine"
 	"pinwheel/internal/markers"
-	"pinwheel/internal/outfile"
 	"pinwheel/internal/tools/command"
 	"pinwheel/internal/version"
+	"pinwheel/lab/kit"
 	"pinwheel/mem"
 )
 
 type cli struct {
-	Run   runCmd   `cmd:"" help:"Measure."`
+	Run   runCmd   `cmd:"" help:"Measure, or go on measuring."`
 	Table tableCmd `cmd:"" help:"Write the table of what was measured into a document, between its markers."`
 }
 
 type runCmd struct {
-	To      string        `default:"results/prepare/runs.jsonl" help:"File that gets a line for each run; it is written anew."`
+	Runs    string        `default:"results/prepare/runs.jsonl" help:"What was measured, a line for each run."`
 	Rounds  int           `default:"5" help:"Rounds of all rows, one after the other."`
 	Sizes   command.Names `default:"1G,4G,8G,16G" help:"Sizes of the pool. Those that leave less than 4 GiB of the machine's memory are left out."`
 	Devices command.Names `default:"uring,rdma" help:"Providers."`
@@ -52,22 +51,22 @@ const leastLeft = 4 << 30
 
 // Run implements the command run.
 func (c *runCmd) Run() (err error) {
-	f, err := os.Create(c.To)
+	h, err := kit.NewHead(version.String(), nil, "/proc/self/exe")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	out := json.NewEncoder(f)
-	if err := out.Encode(header{machine.This(), version.String(), c.Rounds}); err != nil {
+	var all runs
+	if err := all.Open(c.Runs, h); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, all.Close()) }()
 	for round := range c.Rounds {
 		for _, s := range c.Sizes {
 			n, err := mem.ParseBytes(s)
 			if err != nil {
 				return err
 			}
-			if err := c.round(out, round, n); err != nil {
+			if err := c.round(&all, round, n); err != nil {
 				return fmt.Errorf("round %d, %s: %w", round+1, s, err)
 			}
 		}
@@ -76,7 +75,7 @@ func (c *runCmd) Run() (err error) {
 }
 
 // round measures one round of the rows of one size.
-func (c *runCmd) round(out *json.Encoder, round int, n int64) error {
+func (c *runCmd) round(all *runs, round int, n int64) error {
 	free, err := machine.Bytes(os.DirFS("/"), "proc/meminfo", "MemAvailable")
 	if err != nil {
 		return err
@@ -89,11 +88,14 @@ func (c *runCmd) round(out *json.Encoder, round int, n int64) error {
 		for _, device := range c.Devices {
 			for i := range ways {
 				way := ways[(i+round)%len(ways)] // none always comes first
-				r, err := c.undisturbed(row{Device: device, Huge: huge, Bytes: n, Round: round}, way)
-				if err != nil {
+				r := row{Device: device, Huge: huge, Bytes: n, Way: way.name, Round: round}
+				if all.has(r) {
+					continue
+				}
+				if r, err = c.undisturbed(r, way); err != nil {
 					return fmt.Errorf("%s, %s: %w", device, way.name, err)
 				}
-				if err := out.Encode(r); err != nil {
+				if err := all.Add(r); err != nil {
 					return err
 				}
 			}
@@ -114,7 +116,7 @@ func (c *runCmd) undisturbed(r row, w way) (row, error) {
 		}
 		c.Patience -= time.Since(waiting)
 		began := time.Now()
-		measured, err := measure(r, w)
+		measured, err := twice(r, w)
 		if err != nil || measured.Others <= mostOthers || c.Patience <= 0 {
 			return measured, err
 		}
@@ -126,17 +128,12 @@ var table = markers.Markers{Begin: "<!-- begin: make bench-prepare -->\n", End: 
 
 // Run implements the command table.
 func (c *tableCmd) Run() error {
-	h, rows, err := read(c.Runs)
-	if err != nil {
+	var all runs
+	if err := all.Read(c.Runs); err != nil {
 		return err
 	}
-	doc, err := os.ReadFile(c.Into)
-	if err != nil {
+	if err := all.Head.Publishable(); err != nil {
 		return err
 	}
-	text, err := table.Replace(string(doc), markdown(h, rows))
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Into, err)
-	}
-	return outfile.Write(c.Into, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+	return table.Into(c.Into, all.markdown())
 }

@@ -6,21 +6,29 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"pinwheel"
 	"pinwheel/internal/machine"
+	"pinwheel/internal/measure"
+	"pinwheel/lab/kit"
 	"pinwheel/mem"
 	"pinwheel/verbs"
 )
 
-// header is the first line of the file.
-type header struct {
-	Machine machine.Machine `json:"machine"`
-	Version string          `json:"version"`
-	Rounds  int             `json:"rounds"`
+// runs has what was measured so far.
+type runs struct {
+	kit.Log[kit.Head, row]
+}
+
+// has reports whether a row was measured, whatever came of it.
+func (r *runs) has(m row) bool {
+	return slices.ContainsFunc(r.Lines, func(l row) bool {
+		return l.Device == m.Device && l.Huge == m.Huge && l.Bytes == m.Bytes && l.Way == m.Way && l.Round == m.Round
+	})
 }
 
 // row is one measurement.
@@ -96,10 +104,10 @@ func mapPool(bytes int64, huge, touched bool) (pool mem.Range, unmap func() erro
 	return pool, unmap, nil
 }
 
-// measure measures a row twice, and the second time counts. The host of a virtual machine provides memory, too, when it
+// twice measures a row twice, and the second time counts. The host of a virtual machine provides memory, too, when it
 // is touched first, and takes it back when it is free for some time: what that costs is no matter of ours. It takes the
 // same way to get the same memory again: the kernel takes pages from another place for who pins them at once.
-func measure(r row, w way) (row, error) {
+func twice(r row, w way) (row, error) {
 	if _, err := once(r, w); err != nil {
 		return r, err
 	}
@@ -108,7 +116,6 @@ func measure(r row, w way) (row, error) {
 
 // once measures a row. The Manager is opened before and closed after the time that counts.
 func once(r row, w way) (_ row, err error) {
-	r.Way = w.name
 	pool, unmap, err := mapPool(r.Bytes, r.Huge, w.touched)
 	if err != nil {
 		return r, err
@@ -125,12 +132,12 @@ func once(r row, w way) (_ row, err error) {
 		return r, err
 	}
 	defer th.Close()
-	began, cpuNs, allNs := time.Now(), processNs(), machineNs()
+	began, busy, all := time.Now(), measure.ProcessorTime(), measure.MachineTime()
 	if err := w.do(m, th, pool, &r); err != nil {
 		return r, err
 	}
-	r.WallNs, r.CPUNs = int64(time.Since(began)), processNs()-cpuNs
-	r.Others = max(0, float64(machineNs()-allNs-r.CPUNs)/float64(r.WallNs))
+	r.WallNs, r.CPUNs = int64(time.Since(began)), int64(measure.ProcessorTime()-busy)
+	r.Others = max(0, float64(int64(measure.MachineTime()-all)-r.CPUNs)/float64(r.WallNs))
 	r.HugeBytes, err = machine.Bytes(os.DirFS("/"), "proc/self/smaps_rollup", "AnonHugePages")
 	return r, err
 }
@@ -139,26 +146,7 @@ const hugePage = 2 << 20
 
 // others returns how many processors are used by others, as long as this process sleeps.
 func others(d time.Duration) float64 {
-	before, began := machineNs(), time.Now()
+	before, began := measure.MachineTime(), time.Now()
 	time.Sleep(d)
-	return float64(machineNs()-before) / float64(time.Since(began))
-}
-
-// machineNs is the processor time of all processes, by the first line of /proc/stat: "cpu user nice system", in ticks
-// of 10 ms.
-func machineNs() int64 {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0
-	}
-	var user, nice, system int64
-	_, _ = fmt.Sscanf(string(text), "cpu %d %d %d", &user, &nice, &system) // else 0
-	return (user + nice + system) * 10e6
-}
-
-// processNs is the processor time of this process.
-func processNs() int64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts) // Linux always has it
-	return ts.Nano()
+	return float64(measure.MachineTime()-before) / float64(time.Since(began))
 }

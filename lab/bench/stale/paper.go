@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"pinwheel/internal/tools/compare"
+	"pinwheel/internal/measure"
 	"pinwheel/mem"
 )
 
@@ -118,5 +118,5 @@ func (of byColumn) more(column, cost, less, whole string) (string, error) {
 	for i := range v {
 		shares = append(shares, 1+(v[i]-without[i])/base[i])
 	}
-	return compare.Estimated(shares).Percent(), nil
+	return measure.Estimated(shares).Percent(), nil
 }

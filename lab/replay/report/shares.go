@@ -3,14 +3,13 @@ package report
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"pinwheel/internal/markers"
-	"pinwheel/internal/outfile"
+	"pinwheel/internal/measure"
 	"pinwheel/internal/settings"
 	"pinwheel/lab/replay"
 )
@@ -55,7 +54,7 @@ func WriteShares(ctx context.Context, document string, traces []string, c Costs,
 		}
 		t.add(runs)
 	}
-	return replaceIn(document, ShareMarkers, t.text(c.Name))
+	return ShareMarkers.Into(document, t.text(c.Name))
 }
 
 // WriteShareSummary puts a summary of the tables that WriteShares has written between the ShareSummaryMarkers of another document.
@@ -64,7 +63,7 @@ func WriteShareSummary(document, tables string) error {
 	if err != nil {
 		return err
 	}
-	return replaceIn(document, ShareSummaryMarkers, text)
+	return ShareSummaryMarkers.Into(document, text)
 }
 
 // shareSummary reads the tables of a document, and returns medians and extremes of PINWHEEL_COST's default and of an idle core.
@@ -116,28 +115,9 @@ func shareSummary(document string) (string, error) {
 			fmt.Fprintf(&b, "| %d NAS runs, replayed | of the possible saving | cost, of a rank's time |\n|---|---:|---:|\n", len(captured))
 		}
 		fmt.Fprintf(&b, "| %s | %.2f (%.2f to %.2f) | %.2f %% (%.2f to %.2f) |\n", r.name,
-			middle(captured), captured[0], captured[len(captured)-1], middle(cost), cost[0], cost[len(cost)-1])
+			measure.Median(captured), captured[0], captured[len(captured)-1], measure.Median(cost), cost[0], cost[len(cost)-1])
 	}
 	return b.String(), nil
-}
-
-// middle returns the median of sorted figures.
-func middle(x []float64) float64 { return (x[(len(x)-1)/2] + x[len(x)/2]) / 2 }
-
-// replaceIn puts text between the markers of a document.
-func replaceIn(document string, m markers.Markers, text string) error {
-	old, err := os.ReadFile(document)
-	if err != nil {
-		return err
-	}
-	doc, err := m.Replace(string(old), text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", document, err)
-	}
-	return outfile.Write(document, func(w io.Writer) error {
-		_, err := io.WriteString(w, doc)
-		return err
-	})
 }
 
 const (

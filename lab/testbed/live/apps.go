@@ -12,7 +12,7 @@ import (
 	"pinwheel/internal/tools/command"
 	"pinwheel/internal/tools/compare"
 	plan "pinwheel/internal/tools/launch" // launch is a type of soak.go
-	"pinwheel/lab/testbed/live/runlog"
+	"pinwheel/lab/kit"
 	"pinwheel/lab/testbed/live/stack"
 )
 
@@ -38,7 +38,7 @@ type appRun struct {
 type appsRun struct {
 	appsCmd
 	device  stack.Device
-	log     runlog.File[runlog.Head, appRun]
+	log     kit.Log[kit.Head, appRun]
 	stop    <-chan os.Signal
 	failed  int
 	skipped int
@@ -58,7 +58,7 @@ func (c appsCmd) Run() error {
 		return err
 	}
 	state := filepath.Join(c.Out, "apps.jsonl")
-	if err := a.log.Open(state, runlog.Head{Build: stamp}); err != nil {
+	if err := a.log.Open(state, kit.Head{Build: stamp}); err != nil {
 		return err
 	}
 	defer a.log.Close()

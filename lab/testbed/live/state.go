@@ -3,7 +3,7 @@ package main
 import (
 	"path/filepath"
 
-	"pinwheel/lab/testbed/live/runlog"
+	"pinwheel/lab/kit"
 )
 
 // outcome is a line of a state file: what came of one run.
@@ -22,14 +22,14 @@ type outcome struct {
 // state has the outcomes of earlier runs of the same build. A command that was
 // killed goes on behind the last of them.
 type state struct {
-	runlog.File[runlog.Head, outcome]
+	kit.Log[kit.Head, outcome]
 	done map[string]outcome
 }
 
 // openState opens or makes a state file. What another build has done does not count.
 func openState(path, stamp string) (*state, error) {
 	s := &state{done: map[string]outcome{}}
-	if err := s.Open(path, runlog.Head{Build: stamp}); err != nil {
+	if err := s.Open(path, kit.Head{Build: stamp}); err != nil {
 		return nil, err
 	}
 	for _, o := range s.Lines {
@@ -53,6 +53,6 @@ func (s *state) passed(run string) bool {
 // stamp names what this run tests.
 func (b bench) stamp(more ...string) (string, error) {
 	beside := filepath.Dir(b.Pinwheel)
-	return runlog.Stamp(append(more, filepath.Join(beside, "libpinwheel.so"), filepath.Join(beside, "libpinwheel-go.so"),
+	return kit.Stamp(append(more, filepath.Join(beside, "libpinwheel.so"), filepath.Join(beside, "libpinwheel-go.so"),
 		filepath.Join(b.Softverbs, "lib"), b.Sources)...)
 }

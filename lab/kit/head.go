@@ -1,4 +1,4 @@
-package runlog
+package kit
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"pinwheel/internal/machine"
-	"pinwheel/internal/tools/compare"
+	"pinwheel/internal/measure"
 	"pinwheel/internal/tools/launch"
 )
 
@@ -22,15 +22,13 @@ type Head struct {
 	Software []string        `json:"software,omitempty"` // packages and their versions
 }
 
-// NewHead describes this day and this machine, the build that pinwheel in the directory bin and the other files are of,
-// and those of some Debian packages that are installed.
-func NewHead(bin string, packages []string, files ...string) (h Head, err error) {
-	h = Head{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine.This()}
+// NewHead describes this day and this machine, a version of Pinwheel, the build that some files are of, and those of some
+// Debian packages that are installed.
+func NewHead(version string, packages []string, files ...string) (h Head, err error) {
+	h = Head{Version: version, Date: time.Now().UTC().Format(time.DateOnly), Machine: machine.This()}
 	if h.Build, err = Stamp(files...); err != nil {
 		return h, fmt.Errorf("%w (make build softverbs)", err)
 	}
-	version := launch.Output(os.Environ(), filepath.Join(bin, "pinwheel"), "--version")
-	h.Version = strings.TrimSpace(strings.TrimPrefix(version, "pinwheel "))
 	if len(packages) == 0 {
 		return h, nil
 	}
@@ -43,7 +41,21 @@ func NewHead(bin string, packages []string, files ...string) (h Head, err error)
 	return h, nil
 }
 
-// Describe says it for people, with what Load was before each run.
+// VersionIn is that of pinwheel in a directory.
+func VersionIn(bin string) string {
+	version := launch.Output(os.Environ(), filepath.Join(bin, "pinwheel"), "--version")
+	return strings.TrimSpace(strings.TrimPrefix(version, "pinwheel "))
+}
+
+// Publishable fails if nobody could repeat what was measured: the version is unknown, or has changes that are in no commit.
+func (h *Head) Publishable() error {
+	if h.Version == "" || strings.HasSuffix(h.Version, "-dirty") {
+		return fmt.Errorf("these figures are of version %q, which is no commit: they go on no page (commit, build, measure)", h.Version)
+	}
+	return nil
+}
+
+// Describe says it for people, with what measure.Load was before each run.
 func (h *Head) Describe(loads []float64) string {
 	text := fmt.Sprintf("Pinwheel %s, %s. %s, %d processors, Linux %s.",
 		h.Version, h.Date, h.Machine.Processor, h.Machine.Processors, h.Machine.Kernel)
@@ -51,17 +63,10 @@ func (h *Head) Describe(loads []float64) string {
 		text += " " + strings.Join(h.Software, ", ") + "."
 	}
 	if len(loads) > 0 {
-		e := compare.Estimated(loads)
+		e := measure.Estimated(loads)
 		text += fmt.Sprintf(" Load of the machine before a run: %.1f (median), %.1f (greatest).", e.Median, slices.Max(loads))
 	}
 	return Wrap(text)
-}
-
-// Load is the load of the machine over one minute (proc_loadavg(5)), and 0 if it is not known.
-func Load() (one float64) {
-	text, _ := os.ReadFile("/proc/loadavg")
-	_, _ = fmt.Sscan(string(text), &one)
-	return one
 }
 
 // Wrap breaks a paragraph into lines of 100 columns at most.

@@ -1,6 +1,6 @@
-// Package runlog keeps what a long series of runs has done in a file of JSON lines, so that a command that was killed
-// goes on where it was. The first line, the head, says of which build the others are.
-package runlog
+// Package kit is what our long measurements and soaks have in common: rows that are chosen by patterns and measured round
+// by round, a log from which a command that was killed goes on, and a head that says what was measured where.
+package kit
 
 import (
 	"bufio"
@@ -18,9 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File has the runs of a file. The zero File has none. It belongs to one goroutine, and the file that Open opens to one
-// process at a time.
-type File[H header, L any] struct {
+// Log keeps what a long series of runs has done in a file of JSON lines, so that a command that was killed goes on where it
+// was. The first line, the head, says of which build the others are. The zero Log has none. It belongs to one goroutine, and
+// the file that Open opens to one process at a time.
+type Log[H header, L any] struct {
 	Head  H
 	Lines []L // after the head
 	file  *os.File
@@ -32,7 +33,7 @@ type header interface{ build() string }
 func (h Head) build() string { return h.Build }
 
 // Read reads a file up to the first line that is torn: that has no end, or that can't be decoded.
-func (f *File[H, L]) Read(path string) error {
+func (f *Log[H, L]) Read(path string) error {
 	in, err := os.Open(path)
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func (f *File[H, L]) Read(path string) error {
 }
 
 // read returns the size of what it has read.
-func (f *File[H, L]) read(in io.Reader) (whole int64, err error) {
+func (f *Log[H, L]) read(in io.Reader) (whole int64, err error) {
 	lines := bufio.NewReader(in)
 	for {
 		text, err := lines.ReadBytes('\n')
@@ -70,7 +71,7 @@ func (f *File[H, L]) read(in io.Reader) (whole int64, err error) {
 
 // Open opens or makes a file, and reads it as Read does: Add goes on behind what it has read. If the file is new, or of
 // another build than the head, it begins anew with the head. Another process that has it open is an error.
-func (f *File[H, L]) Open(path string, head H) error {
+func (f *Log[H, L]) Open(path string, head H) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (f *File[H, L]) Open(path string, head H) error {
 	return nil
 }
 
-func (f *File[H, L]) goOn(head H) error {
+func (f *Log[H, L]) goOn(head H) error {
 	whole, err := f.read(f.file)
 	if err != nil {
 		return err
@@ -111,12 +112,12 @@ func (f *File[H, L]) goOn(head H) error {
 }
 
 // Add notes a run. It writes a line at once, so that a kill tears at most this one.
-func (f *File[H, L]) Add(l L) error {
+func (f *Log[H, L]) Add(l L) error {
 	f.Lines = append(f.Lines, l)
 	return f.write(l)
 }
 
-func (f *File[H, L]) write(line any) error {
+func (f *Log[H, L]) write(line any) error {
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(line); err != nil {
 		return err
@@ -126,7 +127,7 @@ func (f *File[H, L]) write(line any) error {
 }
 
 // Close closes what Open opened.
-func (f *File[H, L]) Close() error { return f.file.Close() }
+func (f *Log[H, L]) Close() error { return f.file.Close() }
 
 // Stamp names a build by the bytes of files and of the files in directories.
 func Stamp(paths ...string) (string, error) {
