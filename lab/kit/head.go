@@ -49,7 +49,7 @@ func VersionIn(bin string) string {
 
 // Publishable fails if nobody could repeat what was measured: the version is unknown, or has changes that are in no commit.
 func (h *Head) Publishable() error {
-	if h.Version == "" || strings.HasSuffix(h.Version, "-dirty") {
+	if h.Version == "" || strings.HasPrefix(h.Version, "(") || strings.HasSuffix(h.Version, "dirty") {
 		return fmt.Errorf("these figures are of version %q, which is no commit: they go on no page (commit, build, measure)", h.Version)
 	}
 	return nil

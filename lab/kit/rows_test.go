@@ -37,7 +37,7 @@ func TestNothingBeginsOnceItIsOver(t *testing.T) {
 }
 
 func TestFiguresOfNoCommitAreRefused(t *testing.T) {
-	for version, good := range map[string]bool{"1f2e3d4c": true, "v0.3.0": true, "1f2e3d4c-dirty": false, "": false} {
+	for version, good := range map[string]bool{"1f2e3d4c": true, "v0.3.0": true, "1f2e3d4c-dirty": false, "v0.3.1+dirty": false, "(unknown)": false, "": false} {
 		if err := (&Head{Version: version}).Publishable(); (err == nil) != good {
 			t.Errorf("%q: %v", version, err)
 		}

@@ -65,17 +65,24 @@ func (d *daemon) stop() (time.Duration, error) {
 // rsyncSignalled is the exit status of rsync after a signal, RERR_SIGNAL of rsync(1).
 const rsyncSignalled = 20
 
-// listens waits until a server takes connections.
+// listens waits until a server takes connections, or has ended.
 func (d *daemon) listens(address string) error {
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
 			return c.Close()
 		}
-		if time.Now().After(end) {
+		if d.ended() || time.Now().After(end) {
 			return fmt.Errorf("%s does not listen: %w: %s", d.cmd.Path, err, d.errs.String())
 		}
 	}
+}
+
+// ended tells whether the server has ended, and leaves its status to stop.
+func (d *daemon) ended() bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, d.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && info.Signo != 0
 }
 
 // freePort returns the address of a loopback port that nobody has, for now.

@@ -20,6 +20,7 @@ import (
 	"pinwheel/internal/machine"
 	"pinwheel/internal/outfile"
 	"pinwheel/internal/tools/command"
+	"pinwheel/internal/version"
 	"pinwheel/lab/testbed/live/stack"
 )
 
@@ -36,6 +37,7 @@ type matrixCmd struct {
 
 // Cell is one result, and the form of the result files.
 type Cell struct {
+	Version   string `json:"version,omitempty"` // of Pinwheel
 	Machine   string `json:"machine"`
 	Kernel    string `json:"kernel"`
 	Date      string `json:"date"`
@@ -185,7 +187,7 @@ func (c matrixCmd) runOnce(mechanism string, k change.Kind) (verdict, chosen, wh
 // here describes the machine.
 func here() Cell {
 	this := machine.This()
-	c := Cell{Date: time.Now().UTC().Format(time.DateOnly), User: "root"}
+	c := Cell{Version: version.String(), Date: time.Now().UTC().Format(time.DateOnly), User: "root"}
 	switch uid := os.Getuid(); uid {
 	case 0:
 	case nobody:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -114,7 +115,7 @@ func shortKernel(release string) string {
 func machines(lines []line) string {
 	seen := map[string]bool{}
 	for _, l := range lines {
-		seen[fmt.Sprintf("%s, Linux %s, %s", l.Machine, l.Kernel, l.Date)] = true
+		seen[fmt.Sprintf("Pinwheel %s: %s, Linux %s, %s", cmp.Or(l.Version, "before versions were kept"), l.Machine, l.Kernel, l.Date)] = true
 	}
 	return strings.Join(slices.Sorted(maps.Keys(seen)), "; ")
 }
