@@ -1,8 +1,10 @@
 package compare
 
-import "pinwheel/internal/measure"
+import (
+	"slices"
 
-import "slices"
+	"pinwheel/internal/measure"
+)
 
 // Totals are the medians of one mode, over all ranks.
 type Totals struct {

@@ -7,7 +7,7 @@ BENCH_LIVE_ROWS ?=
 # No run begins after this time.
 BENCH_LIVE_BUDGET ?= 2h
 
-.PHONY: bench-live bench-live-table bench-paper $(BENCH_LIVE)
+.PHONY: bench-live bench-live-table bench-paper results-headlines $(BENCH_LIVE)
 
 $(BENCH_LIVE): build softverbs
 	mkdir -p $(@D)
@@ -32,3 +32,8 @@ BENCH_PAPER_ROWS ?= */reused.* */fresh.* */latency.*K.2.idle* */latency.*M.2.idl
 bench-paper: $(BENCH_LIVE)
 	$(BENCH_LIVE) run --runs results/papers/live.jsonl --rounds $(BENCH_PAPER_ROUNDS) --budget $(BENCH_LIVE_BUDGET) --rows "$(BENCH_PAPER_ROWS)"
 	$(BENCH_LIVE) paper
+
+##@ Write results/ (needs a quiet machine)
+## results-headlines: the page of ten numbers, from the raw data in results/
+results-headlines:
+	$(GO) run ./lab/bench/live headlines

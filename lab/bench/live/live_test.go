@@ -276,6 +276,19 @@ func TestProjectReadmeHasTheHeadline(t *testing.T) {
 	}
 }
 
+func TestTenNumbersAreThoseOfTheRawData(t *testing.T) {
+	want, err := headlines("../../../results")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile("../../../results/" + headlinesFile); err != nil || string(got) != want {
+		t.Errorf("run make results-headlines: %v", err)
+	}
+	if n := strings.Count(want, ".jsonl) |\n"); n != 9 { // and what a hit takes
+		t.Errorf("%d figures in\n%s", n, want)
+	}
+}
+
 func TestRunMustVerifyItsDataOnTheDevice(t *testing.T) {
 	for output, want := range map[string]string{
 		"halo: 2 ranks, data right\n":    "",

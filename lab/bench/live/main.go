@@ -17,6 +17,8 @@ type cli struct {
 	Run   runCmd   `cmd:"" help:"Measure, or go on measuring."`
 	Paper paperCmd `cmd:"" help:"Write the page of the microbenchmarks of papers, of what was measured."`
 	Table tableCmd `cmd:"" help:"Write the tables of what was measured into a document, between its markers."`
+
+	Headlines headlinesCmd `cmd:"" help:"Write the page of ten numbers, of what was measured."`
 }
 
 // files are those of a measurement.

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"pinwheel/internal/measure"
+	"pinwheel/internal/outfile"
+	"pinwheel/internal/tools/compare"
+)
+
+type headlinesCmd struct {
+	Results string `default:"results" help:"Directory of what was measured."`
+}
+
+const headlinesFile = "headlines.md"
+
+// Run implements the command headlines.
+func (c *headlinesCmd) Run() error {
+	text, err := headlines(c.Results)
+	if err != nil {
+		return err
+	}
+	return outfile.Write(filepath.Join(c.Results, headlinesFile), func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
+const headlinesHead = `# Ten numbers
+
+Made by "make results-headlines" from the raw data in this directory; do not edit. Each is the
+median of its rounds, with the 95 % interval of the median by ranks (of fewer than six rounds: least
+and greatest), compared with the alternative in the same rounds. The worst that we have measured are
+among them. None is of an RDMA adapter: there was none.
+
+| what | compared with | figure | rounds | job | user, watch | measured |
+|---|---|---:|---:|---|---|---|
+`
+
+// headlineRow is a row of the page.
+type headlineRow struct {
+	what, beside, figure string
+	rounds               int
+	job, user, file      string
+}
+
+func (h *headlineRow) markdown() string {
+	return fmt.Sprintf("| %s | %s | %s | %d | %s | %s | [%s](%s) |\n", h.what, h.beside, h.figure, h.rounds, h.job, h.user, h.file, h.file)
+}
+
+// headlines returns the page.
+func headlines(results string) (string, error) {
+	var root, nobody, papers state
+	files := map[*state]string{&root: "live/runs.jsonl", &nobody: "live/nobody.jsonl", &papers: "papers/live.jsonl"}
+	for s, file := range files {
+		if err := errors.Join(s.Read(filepath.Join(results, file)), s.Head.Publishable()); err != nil {
+			return "", fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	var rows []headlineRow
+	live := func(s *state, row, what string, m compare.Mode, figure func(sum compare.Summary, v compare.Versus) string) {
+		for _, k := range s.keys() {
+			runs, _, _ := s.of(k)
+			if sum, ok := compare.Summarize(runs); ok && k.Row == row {
+				of := sum.Of(compare.Pinwheel)
+				rows = append(rows, headlineRow{what, m.String(), figure(sum, sum.Versus(compare.Pinwheel, m)), of.Rounds, k.Row,
+					k.User + ", " + cmp.Or(strings.Join(of.Watches, " and "), "none"), files[s]})
+			}
+		}
+	}
+	pins := func(sum compare.Summary, v compare.Versus) string { return v.Memory.Percent() }
+	takes := func(sum compare.Summary, v compare.Versus) string { return v.Time.Percent() }
+	works := func(sum compare.Summary, v compare.Versus) string { return v.CPU.Percent() }
+	live(&root, ucx+"/halo.8.2.idle", "pinned memory, a core is idle", compare.Cache, pins)
+	live(&root, ucx+"/halo.8.2.idle", "run time, a core is idle", compare.Cache, takes)
+	live(&root, ucx+"/halo.8.2", "pinned memory, every core has a rank", compare.Cache, pins)
+	live(&root, ucx+"/halo.8.2", "pinned memory, every core has a rank", compare.None, pins)
+	live(&root, ucx+"/halo.8.2", "run time, every core has a rank", compare.None, takes)
+	live(&nobody, ucx+"/halo.8.2.idle", "pinned memory of a normal user, a core is idle", compare.Cache, pins)
+	live(&root, ucx+"/latency.17K.2.idle", "processor time where nothing can be saved", compare.Cache, works)
+	row, worst := root.slowest()
+	live(&root, row, "run time, the worst of all rows", compare.Cache, func(compare.Summary, compare.Versus) string { return worst.Percent() })
+	row, late := papers.slowestMessage()
+	rows = append(rows, headlineRow{"what a message takes, the worst size of reused buffers", compare.Cache.String(), late.Percent(), late.N, row, "root", files[&papers]})
+	path, err := pathNs(filepath.Join(results, "live", "bench-path.txt"))
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(headlinesHead)
+	for i := range rows {
+		b.WriteString(rows[i].markdown())
+	}
+	fmt.Fprintf(&b, "\nA hit on the path of a message adds %.0f ns to it ([live/bench-path.txt](live/bench-path.txt), by `make bench-path`).\n"+
+		"`make bench-live` and `make bench-paper` make the others.\n", path)
+	for _, s := range []*state{&root, &nobody, &papers} {
+		fmt.Fprintf(&b, "\n%s:\n%s", files[s], s.Head.Describe(nil))
+	}
+	b.WriteString(headlinesTail)
+	return b.String(), nil
+}
+
+const headlinesTail = `
+Pages below this one: [jobs on the software device](live/README.md) and those of [a normal user](live/nobody.md), [replays of NAS
+runs](README.md) and [what they cost](helper-share.md), [the papers' figures](papers.md), [never stale](stale/README.md),
+[serving files](files/README.md), [pools](prepare/README.md).
+`
+
+// slowest is the row of root's whose run time Pinwheel lengthens most.
+func (s *state) slowest() (row string, worst measure.Estimate) {
+	for _, k := range s.keys() {
+		runs, _, _ := s.of(k)
+		if sum, ok := compare.Summarize(runs); ok {
+			if e := sum.Versus(compare.Pinwheel, compare.Cache).Time; e.Median > worst.Median {
+				row, worst = k.Row, e
+			}
+		}
+	}
+	return row, worst
+}
+
+// slowestMessage is the row of reused buffers whose messages Pinwheel lengthens most.
+func (s *state) slowestMessage() (row string, worst measure.Estimate) {
+	for _, k := range s.keys() {
+		if !strings.Contains(k.Row, "/reused.") || strings.HasSuffix(k.Row, bounceSuffix) {
+			continue
+		}
+		took := map[int]map[compare.Mode]float64{}
+		for _, l := range s.Lines {
+			if l.key == k && l.Run != nil && l.Failed == "" && l.MessageNs > 0 {
+				if took[l.Round] == nil {
+					took[l.Round] = map[compare.Mode]float64{}
+				}
+				took[l.Round][l.Mode] = l.MessageNs
+			}
+		}
+		var ratios []float64
+		for _, of := range took {
+			if of[compare.Pinwheel] > 0 && of[compare.Cache] > 0 {
+				ratios = append(ratios, of[compare.Pinwheel]/of[compare.Cache])
+			}
+		}
+		if len(ratios) == 0 {
+			continue
+		}
+		if e := measure.Estimated(ratios); e.Median > worst.Median {
+			row, worst = k.Row, e
+		}
+	}
+	return row, worst
+}
+
+var addedNs = regexp.MustCompile(`(?m)^over pass-through.*pinwheel \+([\d.]+) ns$`)
+
+// pathNs is what a message costs under Pinwheel, by what bench-path has printed.
+func pathNs(file string) (float64, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	m := addedNs.FindSubmatch(text)
+	if m == nil {
+		return 0, fmt.Errorf("%s: it does not say what pinwheel adds", file)
+	}
+	return strconv.ParseFloat(string(m[1]), 64)
+}
