@@ -67,13 +67,16 @@ test: tools
 RACE_MARKS := ^[[:space:]]*(defer )?go [a-zA-Z]|\.Go\(|AfterFunc\(|\.Parallel\(\)|"sync"|"sync/|/atomic"|/errgroup"|"testing/synctest"|"os/signal"|"net/http"
 # Their tests run programs that go build makes, without the race detector.
 RACE_PROGRAMS := ./cmd/pinwheel ./mpishim ./mpishim/vmmc ./mpishim/watch
-race_packages = $(filter-out $(RACE_PROGRAMS),$(sort $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... | \
+# What measures and replays: at night.
+RACE_LAB := ./lab/bench/files ./lab/bench/live ./lab/bench/stale ./lab/replay% ./lab/testbed%
+RACE ?= product
+race_packages = $(filter-out $(RACE_PROGRAMS) $(if $(filter product,$(RACE)),$(RACE_LAB)),$(sort $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... | \
 	sed 's,^$(CURDIR),.,' | while read -r dir; do grep -qE '$(RACE_MARKS)' "$$dir"/*.go && echo "$$dir"; done)))
 
 race-packages:
 	@printf '%s\n' $(race_packages)
 
-## race: the tests of concurrent packages, under the race detector
+## race: the tests of concurrent packages, under the race detector; RACE=all has those of the laboratory, too
 race: tools
 	$(GO) test -race -timeout 40m $(race_packages)
 

@@ -41,7 +41,7 @@ func TestRaceDetectorRunsWhereMemoryIsShared(t *testing.T) {
 		t.Skip(err)
 	}
 	// Those as well whose tests run programs.
-	out, err := testwait.Command(t, "make", "-s", "--no-print-directory", "race-packages", "RACE_PROGRAMS=").Output()
+	out, err := testwait.Command(t, "make", "-s", "--no-print-directory", "race-packages", "RACE_PROGRAMS=", "RACE=all").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,9 @@ fetch:
 	lab/testbed/fetch.sh
 
 # Groups of gotest.sh, by name. For a change those of GUEST run, in one boot: what is the kernel's own, its counters,
-# limits and errors. Conformance suites run on the software device, and here at night, in the groups named full.
-GUEST ?= rdma watch vmmc files api mpi
+# limits and errors. Conformance suites, MPI programs, a C transport and files run on the software device, and here at
+# night, in the other groups.
+GUEST ?= rdma watch vmmc
 # Seconds, which no run comes near.
 GUEST_LIMIT ?= $(if $(findstring full,$(GUEST)$(GUESTS)),5400,1800)
 GUEST_rdma = -test.short '-test.skip=^TestConformance$$' ./verbs/rdma/... ./internal/cgroup
@@ -22,20 +23,19 @@ GUEST_vmmc = -test.short '-test.run=^TestRDMA(Device|Key|Lease|ExporterIsKilled|
 GUEST_vmmc-full = -test.timeout=60m ./comm/vmmc/...
 GUEST_files = ./comm/files/faults
 GUEST_api = api: mpishim/example/run.sh '$(abspath $(SHIM_OUT)/prefix)'
-GUEST_mpi = mpi: $(guest_mpi) 2 pinwheel halo alltoallv threads
 GUEST_mpi-full = mpi: $(guest_mpi) '$(TEST_MPI_RANKS)' '$(TEST_MPI_POLICIES)' $(TEST_MPI_PROGRAMS)
 guest_mpi = lab/testbed/programs/run.sh '$(CURDIR)/$(SHIM_LIB)' '$(CURDIR)/$(SHIM_OUT)/tests'
 # MPI's two ranks, and idle processors for their helpers.
 GUEST_CPUS ?= $(if $(filter mpi%,$(GUEST)),4,2)
 
 ##@ Test
-## test-guest: in a guest: a kernel's RDMA device, control groups; GUEST="rdma watch vmmc files api mpi"
+## test-guest: in a guest: a kernel's RDMA device, control groups; GUEST="rdma watch vmmc files api mpi-full"
 test-guest: fetch $(if $(filter api,$(GUEST)),api-prefix) $(if $(filter mpi%,$(GUEST)),shim mpi-programs)
 	mkdir -p $(TESTBED_OUT)/guest
 	lab/testbed/gotest.sh -c $(GUEST_CPUS) -t $(GUEST_LIMIT) -o $(TESTBED_OUT)/guest $(foreach group,$(GUEST),-- $(GUEST_$(group)))
 
-# Between two. Of vmmc, what needs both, in a minute or two.
-GUESTS ?= rdma vmmc files
+# Between two. Of vmmc, what needs both, in a minute or two. Those of files run at night.
+GUESTS ?= rdma vmmc
 GUESTS_rdma = -test.short -test.run=TwoNodes ./verbs/rdma/rc
 GUESTS_rdma-full = -test.run=TwoNodes ./verbs/rdma/rc
 GUESTS_vmmc = -test.short '-test.run=^TestTwoNodes$$/rdma$$/(delivered_in_order|handler_is_called|nothing_lands|after_Flush|importer_that_is_killed|acknowledgements|silent)' ./comm/vmmc

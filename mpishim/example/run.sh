@@ -1,6 +1,6 @@
 #!/bin/bash
 # Build the example transport as a user would, and run it on a device under
-# several policies. The test bed's guest has a device: lab/testbed/run.sh runs this there.
+# several policies: make test-softverbs, and at night the test bed's guest.
 #
 #   run.sh PREFIX      where "make install-api" installed
 set -u
@@ -9,7 +9,7 @@ here=$(dirname "$0")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset PINWHEEL_REQUIRE_RDMA # of the test bed; the library would warn of it
-export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 # shellcheck disable=SC2046 # flags are words
 cc -O2 -g -std=gnu11 -Wall -Wextra -fno-omit-frame-pointer $(pkg-config --cflags pinwheel) -o "$dir/transport" \

@@ -64,7 +64,13 @@ $(SOFTVERBS_BUILD)/test-inner/%: $(SOFTVERBS)/tests/inner/%.c $(SOFTVERBS)/tests
 
 ##@ Test
 ## test-softverbs: the software RDMA device, and verbs/rdma on it
-test-softverbs: test-softverbs-device test-softverbs-go
+test-softverbs: test-softverbs-device test-softverbs-go test-softverbs-api
+
+.PHONY: test-softverbs-api
+
+# A C transport, compiled as a user does.
+test-softverbs-api: softverbs api-prefix
+	$(ON_SOFTVERBS) mpishim/example/run.sh '$(abspath $(SHIM_OUT)/prefix)'
 
 test-softverbs-device: softverbs $(SOFTVERBS_TESTS)
 	@for t in $(SOFTVERBS_TESTS); do for engine in 0 1; do \
