@@ -59,7 +59,7 @@ $(SHIM_OUT)/tests/%: lab/testbed/programs/%.f90
 ##@ Test
 ## test-jobs: jobs of Open MPI and MPICH without RDMA; our rows and headers against the installed ones
 test-jobs: tools
-	MPISHIM_TEST_JOBS=1 $(GO) test -count=1 -timeout 30m -run 'OutsideOfVerbs|RealJobs|IsReplayed|RowsFit|APIHeader' ./mpishim
+	MPISHIM_TEST_JOBS=1 $(GO_TEST) -count=1 -timeout 30m -run 'OutsideOfVerbs|RealJobs|IsReplayed|RowsFit|APIHeader' ./mpishim
 
 # What test-guest GUEST=mpi-full runs.
 TEST_MPI_RANKS ?= 2 4

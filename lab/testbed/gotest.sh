@@ -37,7 +37,7 @@ add_group() { # add_group WORD...: a GROUP
   found=$(go list -f '{{.ImportPath}} {{.Dir}}' "${packages[@]}") # fails for a package that is not there
   while read -r path dir; do
     name=${path//\//-}
-    go test -c -o "$build/$name.test" "$path" > /dev/null
+    go test -c -ldflags=-s -o "$build/$name.test" "$path" > /dev/null
     # A package without tests has none. One that hangs ends, as under "go test", with all stacks.
     [ ! -x "$build/$name.test" ] || add "$name" "$dir" "$build/$name.test" -test.v -test.timeout=10m "${flags[@]}"
   done <<< "$found"

@@ -35,6 +35,9 @@ func all(has equipment) (ms []measurement) {
 		add(Latency, socket, over, 8, 2, socketThereAndBack(over))
 	}
 	for _, size := range sizes {
+		for _, over := range byNodes(shared, tcp) {
+			add(Bandwidth, automatic, over, size, 1, stores(over, size))
+		}
 		for _, over := range byNodes(shared, unixSocket, tcp) {
 			add(Bandwidth, deliberate, over, size, 1, sends(over, size, vmmc.SendOptions{}))
 		}

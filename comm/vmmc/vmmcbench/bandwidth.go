@@ -1,6 +1,7 @@
 package vmmcbench
 
 import (
+	"bytes"
 	"io"
 
 	"pinwheel/comm/vmmc"
@@ -22,6 +23,39 @@ func sends(over string, size int, o vmmc.SendOptions) func(*stage) (func() error
 		}
 		src := make([]byte, size)
 		return func() error { return i.Send(s.ctx, src, 0, o) }, nil
+	}
+}
+
+// stores is the same by automatic update: stores into memory that is mapped, and what brings them over if it isn't shared.
+func stores(over string, size int) func(*stage) (func() error, error) {
+	return func(s *stage) (func() error, error) {
+		n, err := s.nodes(over)
+		if err != nil {
+			return nil, err
+		}
+		whole := max(size, 4096) // what can be mapped
+		_, _, i, err := s.importOf(n, over, whole, vmmc.ExportOptions{})
+		if err != nil {
+			return nil, err
+		}
+		local, err := n[0].Alloc(uint64(whole))
+		if err != nil {
+			return nil, err
+		}
+		m, err := i.Map(0, local, vmmc.MapOptions{Interval: -1})
+		if err != nil {
+			return nil, err
+		}
+		// Each message differs from the one before: memory that has not changed is not sent.
+		src, next := [2][]byte{make([]byte, size), bytes.Repeat([]byte{1}, size)}, 0
+		return func() error {
+			next = 1 - next
+			copy(local, src[next])
+			if i.Shared() {
+				return nil
+			}
+			return m.Flush(s.ctx)
+		}, nil
 	}
 }
 

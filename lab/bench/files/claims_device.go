@@ -28,9 +28,9 @@ func (s *state) deviceClaims() []measure.Claim {
 // atEnough claims that a throughput with enoughBytes is nearly another one.
 func atEnough(what string, shares []float64) measure.Claim {
 	if len(shares) == 0 {
-		return least(what, 0.95, measure.Estimate{}, "", errNotMeasured)
+		return atLeast(what, 0.95, measure.Estimate{}, "", errNotMeasured)
 	}
-	return least(what, 0.95, measure.Estimated(shares), report.Size(enoughBytes), nil)
+	return atLeast(what, 0.95, measure.Estimated(shares), report.Size(enoughBytes), nil)
 }
 
 // ofTheDevice is the share of the device's throughput that the worst of the sizes of buffer has, from enoughBytes on,
@@ -51,7 +51,7 @@ func (s *state) ofTheDevice(what, figure string) measure.Claim {
 			worst, at = e, bytes
 		}
 	}
-	return least(what+" to the most that the device gives, from 256 KiB of buffer on", 0.95, worst, report.Size(int64(at)), err)
+	return atLeast(what+" to the most that the device gives, from 256 KiB of buffer on", 0.95, worst, report.Size(int64(at)), err)
 }
 
 // share is one throughput divided by another one, in each round in which both were measured.

@@ -12,7 +12,7 @@ $(LIVE): build softverbs
 ##@ Test
 ## test-live: unmodified MPI programs on the software RDMA device: every pair of settings
 test-live: $(LIVE)
-	LIVE_TEST_LIMITS=y $(GO) test -count=1 ./lab/testbed/live/... ./lab/bench/live
+	LIVE_TEST_LIMITS=y $(GO_TEST) -count=1 ./lab/testbed/live/... ./lab/bench/live
 	$(LIVE) test
 
 ## test-live-all: every combination of them, and other allocators, stopped ranks, gdb (an hour; resumes)
@@ -45,4 +45,4 @@ soak-live-plain: $(LIVE)
 ##@ Test
 ## test-slurm: jobs on a Slurm cluster of this node, started for the test (a minute, as root)
 test-slurm: build softverbs
-	LIVE_TEST_SLURM=y $(GO) test -count=1 -v -timeout 9m ./lab/testbed/live/slurm
+	LIVE_TEST_SLURM=y $(GO_TEST) -count=1 -v -timeout 9m ./lab/testbed/live/slurm

@@ -81,7 +81,7 @@ test-softverbs-device: softverbs $(SOFTVERBS_TESTS)
 ON_SOFTVERBS = PATH="$(CURDIR)/$(SOFTVERBS_OUT)/bin:$$PATH" SYSFS_PATH="$(CURDIR)/$(SOFTVERBS_OUT)/sys" LD_LIBRARY_PATH="$(CURDIR)/$(SOFTVERBS_LIB)"
 # UCX takes the device, too. The name alone, found by LD_LIBRARY_PATH: a path in LD_PRELOAD can't have a space.
 WITH_UCX = LD_PRELOAD=softverbs-preload.so
-SOFTVERBS_GO_TEST = $(ON_SOFTVERBS) PINWHEEL_REQUIRE_RDMA=y $(GO) test -count=1 -p 1 -timeout 8m
+SOFTVERBS_GO_TEST = $(ON_SOFTVERBS) PINWHEEL_REQUIRE_RDMA=y $(GO_TEST) -count=1 -p 1 -timeout 8m
 
 test-softverbs-go: softverbs
 	$(SOFTVERBS_GO_TEST) ./verbs/rdma/...
