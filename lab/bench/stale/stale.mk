@@ -5,7 +5,7 @@ STALE := $(STALE_OUT)/stale
 STALE_UCX := $(STALE_OUT)/stale-ucx
 STALE_FABRIC := $(STALE_OUT)/stale-fabric
 # Changes of mappings in each race.
-STALE_CHANGES ?= 20000
+STALE_CHANGES ?= 5000
 RESULTS_STALE := results/stale
 STALE_STAMP = -ldflags "-X pinwheel/internal/version.stamp=$$(packaging/version.sh)"
 
@@ -57,7 +57,7 @@ test-stale-libfabric: $(STALE_FABRIC) softverbs
 	$(STALE_FABRIC) cost --allocators glibc --mechanisms libfabric:disabled,libfabric:memhooks,libfabric:userfaultfd,libfabric:pinwheel,libfabric:pinwheel:pfn,libfabric:pinwheel:uffd > $(STALE_OUT)/libfabric/2-costs.json
 	$(STALE_FABRIC) table $(STALE_OUT)/libfabric/*.json > $(STALE_OUT)/libfabric/README.md
 
-## test-stale-race: never stale: threads that free addresses against threads that use them; STALE_CHANGES=20000
+## test-stale-race: never stale: threads that free addresses against threads that use them; STALE_CHANGES=5000
 test-stale-race: $(STALE)
 	@as() { if [ "$$(id -u)" = 0 ] && [ "$$1" = nobody ]; then shift; setpriv --reuid=65534 --regid=65534 --clear-groups "$$@"; else shift; "$$@"; fi; }; \
 	cp $(STALE) /tmp/pinwheel-stale-$$$$; trap 'rm -f /tmp/pinwheel-stale-'$$$$ EXIT; \
