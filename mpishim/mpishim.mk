@@ -69,7 +69,7 @@ TEST_MPI_PROGRAMS ?= halo wavefront transpose ring_f08 alltoallv derived renewed
 SOAK_LAUNCHES ?= 1000
 STANDIN := $(SHIM_OUT)/standin
 
-.PHONY: standin bench-path bench-latency soak-mpi
+.PHONY: standin bench-path soak-mpi
 
 # The stand-ins and the libraries in one directory.
 standin: shim
@@ -102,10 +102,6 @@ bench-api: api
 		-L$(SHIM_LIB) -lpinwheel-api -lpthread -Wl,-rpath,$(abspath $(SHIM_LIB)); done
 	{ for p in leave-pinned pinwheel; do echo "$$p"; PINWHEEL_POLICY=$$p PINWHEEL_IDLE_POLICY=aggressive $(SHIM_OUT)/hit; done; \
 		PINWHEEL_POLICY=leave-pinned $(SHIM_OUT)/ask; } | tee $(SHIM_OUT)/bench-api.txt
-
-## bench-latency: an exchange of 17 KB over shared memory, with and without (a minute)
-bench-latency: shim mpi-programs
-	lab/testbed/programs/latency.sh "$(CURDIR)/$(SHIM_LIB)" "$(CURDIR)/$(SHIM_OUT)/tests" 9 | tee $(SHIM_OUT)/bench-latency.txt
 
 NPB ?=
 
