@@ -87,9 +87,10 @@ void pw_sleep_on(uint32_t *word, uint32_t value, unsigned ms)
 }
 
 /* How long a thread waits for an answer. Registering very much memory takes seconds. Once nobody has answered, the next
- * ones wait no more than a second, or a program would wait as long again for each that its end has. */
+ * ones wait no longer than that, or a program would wait as long again for each that its end has. Where much else runs, a
+ * server that goes on takes more than a second to say so. */
 #define ANSWER_TIMEOUT_S 30
-#define NEXT_TIMEOUT_S 1
+#define NEXT_TIMEOUT_S 5
 
 static int unanswered; /* atomic; the latest question that is over */
 
