@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"pinwheel/internal/measure"
 	"pinwheel/internal/tools/command"
 )
 
@@ -74,8 +75,7 @@ func (c costCmd) Run() error {
 	for i, m := range c.Mechanisms {
 		for _, s := range columns[i].order {
 			v := columns[i].values[s.Cost]
-			sorted := slices.Sorted(slices.Values(v))
-			l := Cost{Cell: here(), Cost: s.Cost, Median: sorted[len(v)/2], Low: sorted[0], High: sorted[len(v)-1], Unit: s.Unit, Runs: v}
+			l := Cost{Cell: here(), Cost: s.Cost, Median: measure.Median(v), Low: slices.Min(v), High: slices.Max(v), Unit: s.Unit, Runs: v}
 			l.Mechanism = m
 			if unprivileged, ok := strings.CutPrefix(m, asNobody); ok && os.Getuid() == 0 {
 				l.Mechanism, l.User = unprivileged, "nobody"

@@ -12,6 +12,7 @@ import (
 
 	"pinwheel/helper"
 	"pinwheel/internal/clock"
+	"pinwheel/internal/measure"
 	"pinwheel/internal/version"
 	"pinwheel/lab/replay"
 	"pinwheel/mem"
@@ -120,10 +121,8 @@ func medianResult(rounds []map[string]*player, policy string, bound *replay.Resu
 		r.VMSamples += round[policy].check.samples
 		r.VMDiffPages = max(r.VMDiffPages, round[policy].check.diffPages)
 	}
-	slices.Sort(slowdowns)
-	n := len(slowdowns)
-	mid := (slowdowns[(n-1)/2] + slowdowns[n/2]) / 2
-	r.Slowdown, r.SlowdownMin, r.SlowdownMax, r.Pairs = &mid, slowdowns[0], slowdowns[n-1], n
+	middle := measure.Median(slowdowns)
+	r.Slowdown, r.SlowdownMin, r.SlowdownMax, r.Pairs = &middle, slices.Min(slowdowns), slices.Max(slowdowns), len(slowdowns)
 	return r
 }
 
