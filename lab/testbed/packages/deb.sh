@@ -57,7 +57,7 @@ judge "$root/tmp/stats"
 # A transport in C, and one in Go.
 # shellcheck disable=SC2016 # of the inner shell
 said=$(inside "${as_user[@]}" timeout -k 5 120 sh -ec 'cd "$(mktemp -d)"
-	gcc /usr/share/doc/pinwheel-doc/examples/transport.c $(pkg-config --cflags --libs pinwheel) -libverbs -o transport
+	gcc /usr/share/doc/pinwheel/examples/transport.c $(pkg-config --cflags --libs pinwheel) -libverbs -o transport
 	./transport 20 8' 2>&1) || fail "the example transport: status $?: $said"
 grep -q '^data right' <<<"$said" || fail "the example transport said $said"
 path=$(go list -m)
