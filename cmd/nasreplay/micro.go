@@ -53,10 +53,7 @@ func (c *microCmd) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	err = outfile.Write(page, func(w io.Writer) error {
-		_, err := io.WriteString(w, micro.Page(rs))
-		return err
-	})
+	err = outfile.WriteText(page, micro.Page(rs))
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"pinwheel/internal/outfile"
@@ -28,10 +27,7 @@ func (c *papersCmd) Run(e *command.Env) error {
 		return err
 	}
 	path := filepath.Join(c.Out, papers.File)
-	err = outfile.Write(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, page)
-		return err
-	})
+	err = outfile.WriteText(path, page)
 	if err != nil {
 		return err
 	}

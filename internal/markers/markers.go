@@ -4,7 +4,6 @@ package markers
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -41,10 +40,7 @@ func (m Markers) Into(file, text string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	return outfile.Write(file, func(w io.Writer) error {
-		_, err := io.WriteString(w, replaced)
-		return err
-	})
+	return outfile.WriteText(file, replaced)
 }
 
 // parts are those of a document around its markers.

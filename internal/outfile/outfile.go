@@ -65,6 +65,14 @@ func Write(path string, fill func(io.Writer) error, options ...Option) error {
 	return f.Commit()
 }
 
+// WriteText writes a whole file that has this text.
+func WriteText(path, text string) error {
+	return Write(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
 // Write implements io.Writer.
 func (f *File) Write(b []byte) (int, error) {
 	if f.noWait && f.target == "" {

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"strings"
@@ -77,10 +76,7 @@ func (p *Page) Write(dir string, figures []func() Figure, step func()) error {
 		step()
 	}
 	page.WriteString(p.Tail)
-	return outfile.Write(filepath.Join(dir, p.File), func(w io.Writer) error {
-		_, err := io.WriteString(w, page.String())
-		return err
-	})
+	return outfile.WriteText(filepath.Join(dir, p.File), page.String())
 }
 
 // table has a row for each x, or each bar, and a column for each series.

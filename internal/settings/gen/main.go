@@ -3,7 +3,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 
 	"pinwheel/internal/outfile"
@@ -28,8 +27,5 @@ func update(name string) error {
 	if err != nil || doc == string(old) {
 		return err
 	}
-	return outfile.Write(name, func(w io.Writer) error {
-		_, err := io.WriteString(w, doc)
-		return err
-	})
+	return outfile.WriteText(name, doc)
 }
