@@ -20,18 +20,16 @@ var headlineRows = []struct{ row, name string }{
 func (s *state) headline() string {
 	var b strings.Builder
 	b.WriteString("| Open MPI, halo exchange, two ranks | the transport's cache pins | Pinwheel pins | of the possible saving | run time |\n|---|---:|---:|---:|---:|\n")
-	rounds := 0
+	rounds, all := 0, s.measured()
 	for _, h := range headlineRows {
-		for _, k := range s.keys() {
-			runs, _, _ := s.of(k)
-			summary, ok := compare.Summarize(runs)
-			if k.Row != h.row || k.User != "root" || !ok {
+		for _, m := range all {
+			if m.Row != h.row || m.User != "root" || !m.whole {
 				continue
 			}
-			p := summary.Of(compare.Pinwheel)
+			p := m.summary.Of(compare.Pinwheel)
 			rounds = max(rounds, p.Rounds)
-			fmt.Fprintf(&b, "| %s | %s MiB | %s MiB | %s | %s |\n", h.name, mib(summary.Of(compare.Cache).AvgPinnedBytes), mib(p.AvgPinnedBytes),
-				p.CapturedLive.Text("%.2f"), summary.Versus(compare.Pinwheel, compare.Cache).Time.Percent())
+			fmt.Fprintf(&b, "| %s | %s MiB | %s MiB | %s | %s |\n", h.name, mib(m.summary.Of(compare.Cache).AvgPinnedBytes), mib(p.AvgPinnedBytes),
+				p.CapturedLive.Text("%.2f"), m.summary.Versus(compare.Pinwheel, compare.Cache).Time.Percent())
 		}
 	}
 	fmt.Fprintf(&b, "\nMedians of %d rounds on the software RDMA device, with their 95 %% intervals.\n%s", rounds, s.Head.Describe(nil))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,10 +27,7 @@ func (c *headlinesCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	return outfile.Write(filepath.Join(c.Results, headlinesFile), func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	})
+	return outfile.WriteText(filepath.Join(c.Results, headlinesFile), text)
 }
 
 const headlinesHead = `# Ten numbers
@@ -45,14 +41,14 @@ among them. None is of an RDMA adapter: there was none.
 |---|---|---:|---:|---|---|---|
 `
 
-// headlineRow is a row of the page.
-type headlineRow struct {
+// number is a row of the page.
+type number struct {
 	what, beside, figure string
 	rounds               int
 	job, user, file      string
 }
 
-func (h *headlineRow) markdown() string {
+func (h *number) markdown() string {
 	return fmt.Sprintf("| %s | %s | %s | %d | %s | %s | [%s](%s) |\n", h.what, h.beside, h.figure, h.rounds, h.job, h.user, h.file, h.file)
 }
 
@@ -65,20 +61,20 @@ func headlines(results string) (string, error) {
 			return "", fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	var rows []headlineRow
-	live := func(s *state, row, what string, m compare.Mode, figure func(sum compare.Summary, v compare.Versus) string) {
-		for _, k := range s.keys() {
-			runs, _, _ := s.of(k)
-			if sum, ok := compare.Summarize(runs); ok && k.Row == row {
-				of := sum.Of(compare.Pinwheel)
-				rows = append(rows, headlineRow{what, m.String(), figure(sum, sum.Versus(compare.Pinwheel, m)), of.Rounds, k.Row,
-					k.User + ", " + cmp.Or(strings.Join(of.Watches, " and "), "none"), files[s]})
+	all := map[*state][]measured{&root: root.measured(), &nobody: nobody.measured()}
+	var rows []number
+	live := func(s *state, row, what string, m compare.Mode, figure func(compare.Versus) string) {
+		for _, r := range all[s] {
+			if r.whole && r.Row == row {
+				of := r.summary.Of(compare.Pinwheel)
+				rows = append(rows, number{what, m.String(), figure(r.summary.Versus(compare.Pinwheel, m)), of.Rounds, r.Row,
+					r.User + ", " + cmp.Or(strings.Join(of.Watches, " and "), "none"), files[s]})
 			}
 		}
 	}
-	pins := func(sum compare.Summary, v compare.Versus) string { return v.Memory.Percent() }
-	takes := func(sum compare.Summary, v compare.Versus) string { return v.Time.Percent() }
-	works := func(sum compare.Summary, v compare.Versus) string { return v.CPU.Percent() }
+	pins := func(v compare.Versus) string { return v.Memory.Percent() }
+	takes := func(v compare.Versus) string { return v.Time.Percent() }
+	works := func(v compare.Versus) string { return v.CPU.Percent() }
 	live(&root, ucx+"/halo.8.2.idle", "pinned memory, a core is idle", compare.Cache, pins)
 	live(&root, ucx+"/halo.8.2.idle", "run time, a core is idle", compare.Cache, takes)
 	live(&root, ucx+"/halo.8.2", "pinned memory, every core has a rank", compare.Cache, pins)
@@ -86,10 +82,9 @@ func headlines(results string) (string, error) {
 	live(&root, ucx+"/halo.8.2", "run time, every core has a rank", compare.None, takes)
 	live(&nobody, ucx+"/halo.8.2.idle", "pinned memory of a normal user, a core is idle", compare.Cache, pins)
 	live(&root, ucx+"/latency.17K.2.idle", "processor time where nothing can be saved", compare.Cache, works)
-	row, worst := root.slowest()
-	live(&root, row, "run time, the worst of all rows", compare.Cache, func(compare.Summary, compare.Versus) string { return worst.Percent() })
+	live(&root, slowest(all[&root]), "run time, the worst of all rows", compare.Cache, takes)
 	row, late := papers.slowestMessage()
-	rows = append(rows, headlineRow{"what a message takes, the worst size of reused buffers", compare.Cache.String(), late.Percent(), late.N, row, "root", files[&papers]})
+	rows = append(rows, number{"what a message takes, the worst size of reused buffers", compare.Cache.String(), late.Percent(), late.N, row, "root", files[&papers]})
 	path, err := pathNs(filepath.Join(results, "live", "bench-path.txt"))
 	if err != nil {
 		return "", err
@@ -109,50 +104,39 @@ func headlines(results string) (string, error) {
 }
 
 const headlinesTail = `
-Pages below this one: [jobs on the software device](live/README.md) and those of [a normal user](live/nobody.md), [replays of NAS
-runs](README.md) and [what they cost](helper-share.md), [the papers' figures](papers.md), [never stale](stale/README.md),
-[serving files](files/README.md), [pools](prepare/README.md).
+Pages below this one: [jobs on the software device](live/README.md) and those of [a normal
+user](live/nobody.md), [replays of NAS runs](README.md) and [what they cost](helper-share.md), [the
+papers' figures](papers.md), [never stale](stale/README.md), [serving files](files/README.md),
+[pools](prepare/README.md).
 `
 
-// slowest is the row of root's whose run time Pinwheel lengthens most.
-func (s *state) slowest() (row string, worst measure.Estimate) {
-	for _, k := range s.keys() {
-		runs, _, _ := s.of(k)
-		if sum, ok := compare.Summarize(runs); ok {
-			if e := sum.Versus(compare.Pinwheel, compare.Cache).Time; e.Median > worst.Median {
-				row, worst = k.Row, e
-			}
+// slowest is the row whose run time Pinwheel lengthens most.
+func slowest(rows []measured) (row string) {
+	worst := 0.0
+	for _, m := range rows {
+		if !m.whole {
+			continue
+		}
+		if e := m.summary.Versus(compare.Pinwheel, compare.Cache).Time; e.Median > worst {
+			row, worst = m.Row, e.Median
 		}
 	}
-	return row, worst
+	return row
 }
 
 // slowestMessage is the row of reused buffers whose messages Pinwheel lengthens most.
 func (s *state) slowestMessage() (row string, worst measure.Estimate) {
-	for _, k := range s.keys() {
-		if !strings.Contains(k.Row, "/reused.") || strings.HasSuffix(k.Row, bounceSuffix) {
+	m := s.messages()
+	for _, r := range m.rows {
+		if !strings.Contains(r, "/reused.") {
 			continue
 		}
-		took := map[int]map[compare.Mode]float64{}
-		for _, l := range s.Lines {
-			if l.key == k && l.Run != nil && l.Failed == "" && l.MessageNs > 0 {
-				if took[l.Round] == nil {
-					took[l.Round] = map[compare.Mode]float64{}
-				}
-				took[l.Round][l.Mode] = l.MessageNs
-			}
-		}
-		var ratios []float64
-		for _, of := range took {
-			if of[compare.Pinwheel] > 0 && of[compare.Cache] > 0 {
-				ratios = append(ratios, of[compare.Pinwheel]/of[compare.Cache])
-			}
-		}
-		if len(ratios) == 0 {
+		slower, _ := m.beside(r, way{compare.Pinwheel, false})
+		if len(slower) == 0 {
 			continue
 		}
-		if e := measure.Estimated(ratios); e.Median > worst.Median {
-			row, worst = k.Row, e
+		if e := measure.Estimated(slower); e.Median > worst.Median {
+			row, worst = r, e
 		}
 	}
 	return row, worst

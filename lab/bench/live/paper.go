@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,10 +27,7 @@ func (c *paperCmd) Run() error {
 	if err := s.Head.Publishable(); err != nil {
 		return err
 	}
-	return outfile.Write(c.Into, func(w io.Writer) error {
-		_, err := io.WriteString(w, s.paper())
-		return err
-	})
+	return outfile.WriteText(c.Into, s.paper())
 }
 
 var says = regexp.MustCompile(`(?m)^(?:latency|overlap): (\d+) ns$`)
@@ -91,24 +87,29 @@ func (w way) String() string {
 
 const bounceSuffix = ".bounce"
 
-// paper returns the page of all rows whose programs say what a message takes.
-func (s *state) paper() string {
-	type cell struct {
-		row string
-		way way
-	}
-	rounds := map[cell]map[int]sample{}
-	var rows []string
-	var ways []way
-	var loads []float64
-	var failed []string
+// messages are what messages took, of all rows whose programs say it.
+type messages struct {
+	rounds map[cell]map[int]sample
+	rows   []string
+	ways   []way
+	loads  []float64
+	failed []string
+}
+
+type cell struct {
+	row string
+	way way
+}
+
+func (s *state) messages() messages {
+	m := messages{rounds: map[cell]map[int]sample{}}
 	for _, l := range s.Lines {
 		switch {
 		case l.Run == nil:
 			continue
 		case l.Failed != "":
 			if !s.has(l.key, l.Mode, l.Round) {
-				failed = append(failed, fmt.Sprintf("- %s, round %d, %s: %s\n", l.Row, l.Round+1, l.Mode, l.Failed))
+				m.failed = append(m.failed, fmt.Sprintf("- %s, round %d, %s: %s\n", l.Row, l.Round+1, l.Mode, l.Failed))
 			}
 			continue
 		case l.MessageNs == 0:
@@ -116,31 +117,48 @@ func (s *state) paper() string {
 		}
 		row, bounce := strings.CutSuffix(l.Row, bounceSuffix)
 		c := cell{row, way{l.Mode, bounce}}
-		if !slices.Contains(rows, row) {
-			rows = append(rows, row)
+		if !slices.Contains(m.rows, row) {
+			m.rows = append(m.rows, row)
 		}
-		if !slices.Contains(ways, c.way) {
-			ways = append(ways, c.way)
+		if !slices.Contains(m.ways, c.way) {
+			m.ways = append(m.ways, c.way)
 		}
-		if rounds[c] == nil {
-			rounds[c] = map[int]sample{}
+		if m.rounds[c] == nil {
+			m.rounds[c] = map[int]sample{}
 		}
-		rounds[c][l.Round] = sample{l.MessageNs, l.PeakBytes}
-		loads = append(loads, l.Load)
+		m.rounds[c][l.Round] = sample{l.MessageNs, l.PeakBytes}
+		m.loads = append(m.loads, l.Load)
 	}
-	slices.SortStableFunc(ways, func(a, b way) int { return a.order() - b.order() })
+	slices.SortStableFunc(m.ways, func(a, b way) int { return a.order() - b.order() })
+	return m
+}
+
+// beside returns how many times as long as with the cache messages take in a way, and how many times as high the
+// cache's peak is, of each round that has both.
+func (m *messages) beside(row string, w way) (slower, lower []float64) {
+	cache := m.rounds[cell{row, way{compare.Cache, false}}]
+	for round, got := range m.rounds[cell{row, w}] {
+		if c, there := cache[round]; there && got.peakBytes > 0 {
+			slower, lower = append(slower, got.messageNs/c.messageNs), append(lower, c.peakBytes/got.peakBytes)
+		}
+	}
+	return slower, lower
+}
+
+// paper returns the page of them.
+func (s *state) paper() string {
+	m := s.messages()
 	var b strings.Builder
-	b.WriteString(paperHead + s.Head.Describe(loads) + "\n" + paperTable)
-	for _, row := range rows {
-		cache := rounds[cell{row, way{compare.Cache, false}}]
-		for _, w := range ways {
-			if got := rounds[cell{row, w}]; len(got) > 0 {
-				fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.TrimPrefix(row, ucx+"/"), w, strings.Join(paperCells(row, w, got, cache), " | "))
+	b.WriteString(paperHead + s.Head.Describe(m.loads) + "\n" + paperTable)
+	for _, row := range m.rows {
+		for _, w := range m.ways {
+			if len(m.rounds[cell{row, w}]) > 0 {
+				fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.TrimPrefix(row, ucx+"/"), w, strings.Join(m.cells(row, w), " | "))
 			}
 		}
 	}
-	if len(failed) > 0 {
-		b.WriteString("\nRuns that failed and count for nothing:\n\n" + strings.Join(failed, ""))
+	if len(m.failed) > 0 {
+		b.WriteString("\nRuns that failed and count for nothing:\n\n" + strings.Join(m.failed, ""))
 	}
 	return b.String()
 }
@@ -153,15 +171,13 @@ func (w way) order() int {
 	return slices.Index(paperModes, w.mode)
 }
 
-// paperCells are those of one way beside the cache.
-func paperCells(row string, w way, got, cache map[int]sample) []string {
-	var ns, peaks, slower, lower []float64
-	for round, m := range got {
-		ns, peaks = append(ns, m.messageNs), append(peaks, m.peakBytes)
-		if c, there := cache[round]; there && m.peakBytes > 0 {
-			slower, lower = append(slower, m.messageNs/c.messageNs), append(lower, c.peakBytes/m.peakBytes)
-		}
+// cells are those of one way, compared with the cache.
+func (m *messages) cells(row string, w way) []string {
+	var ns, peaks []float64
+	for _, got := range m.rounds[cell{row, w}] {
+		ns, peaks = append(ns, got.messageNs), append(peaks, got.peakBytes)
 	}
+	slower, lower := m.beside(row, w)
 	message, change, times := measure.Estimated(ns), "", ""
 	if len(slower) > 0 && w != (way{compare.Cache, false}) {
 		change, times = measure.Estimated(slower).Percent(), measure.Estimated(lower).Text("%.2f")

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"pinwheel/internal/markers"
@@ -32,30 +33,41 @@ func (c *tableCmd) Run() error {
 // measured is a row with its measures.
 type measured struct {
 	key
+	runs    []compare.Run
+	loads   []float64
 	summary compare.Summary
+	whole   bool // there is a summary
 	replay  *replayed
+}
+
+// measured returns the rows that were measured, in the order of their first runs.
+func (s *state) measured() (rows []measured) {
+	for _, k := range s.keys() {
+		m := measured{key: k}
+		m.runs, m.loads, m.replay = s.of(k)
+		m.summary, m.whole = compare.Summarize(m.runs)
+		rows = append(rows, m)
+	}
+	return rows
 }
 
 // markdown returns the tables of all rows.
 func (s *state) markdown() string {
-	var rows []measured
+	all := s.measured()
 	var failed []string
 	var loads []float64
-	for _, k := range s.keys() {
-		runs, load, replay := s.of(k)
-		loads = append(loads, load...)
-		if summary, ok := compare.Summarize(runs); ok {
-			rows = append(rows, measured{k, summary, replay})
-		}
-		for _, r := range runs {
+	for _, m := range all {
+		loads = append(loads, m.loads...)
+		for _, r := range m.runs {
 			if r.Failed != "" {
-				failed = append(failed, fmt.Sprintf("- %s, round %d, %s: %s", k.Row, r.Round+1, r.Mode, r.Failed))
+				failed = append(failed, fmt.Sprintf("- %s, round %d, %s: %s", m.Row, r.Round+1, r.Mode, r.Failed))
 			}
 		}
-		if replay != nil && replay.Failed != "" {
-			failed = append(failed, fmt.Sprintf("- %s, the replay of its record: %s", k.Row, replay.Failed))
+		if m.replay != nil && m.replay.Failed != "" {
+			failed = append(failed, fmt.Sprintf("- %s, the replay of its record: %s", m.Row, m.replay.Failed))
 		}
 	}
+	rows := slices.DeleteFunc(all, func(m measured) bool { return !m.whole })
 	var b strings.Builder
 	b.WriteString("\n" + s.Head.Describe(loads) + intervals)
 	modeTable(&b, rows)
