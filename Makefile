@@ -15,6 +15,8 @@ TRACES := $(wildcard results/traces/*.pwt)
 REAL_TRACES := $(addprefix results/traces/,ft.B.4.pwt lu.B.4.pwt mg.C.4.pwt)
 
 export GOFLAGS += -buildvcs=false
+# The version that a program says it is.
+STAMP = -ldflags "-X pinwheel/internal/version.stamp=$$(packaging/version.sh)"
 # Without tables of symbols, which no test reads, a test links in half the processor time. Stacks have their lines all the same.
 GO_TEST = $(GO) test -ldflags=-s
 
@@ -43,7 +45,7 @@ tools:
 ## build: commands, preload library and C API, into bin/
 build: tools shim api
 	mkdir -p $(SHIM_LIB)
-	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$(packaging/version.sh)" -o $(SHIM_LIB)/ ./cmd/...
+	$(GO) build $(STAMP) -o $(SHIM_LIB)/ ./cmd/...
 
 ##@ Measure
 ## replay: the main job: eleven NAS runs replayed under every policy; three also pin memory

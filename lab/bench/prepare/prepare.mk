@@ -7,7 +7,7 @@ BENCH_PREPARE_ROUNDS ?= 5
 
 $(BENCH_PREPARE): | tools
 	mkdir -p $(@D)
-	$(GO) build -ldflags "-X pinwheel/internal/version.stamp=$$(packaging/version.sh)" -o $@ ./lab/bench/prepare
+	$(GO) build $(STAMP) -o $@ ./lab/bench/prepare
 
 ##@ Write results/ (needs a quiet machine)
 ## bench-prepare: registering a pool of 1 to 16 GiB, plainly and by Manager.Prepare (15 minutes, as root)

@@ -7,25 +7,24 @@ STALE_FABRIC := $(STALE_OUT)/stale-fabric
 # Changes of mappings in each race.
 STALE_CHANGES ?= 5000
 RESULTS_STALE := results/stale
-STALE_STAMP = -ldflags "-X pinwheel/internal/version.stamp=$$(packaging/version.sh)"
 
 .PHONY: test-stale test-stale-host test-stale-ucx test-stale-mpi test-stale-race test-stale-guest test-stale-life test-stale-libfabric bench-watch results-watch results-stale stale-table $(STALE) $(STALE_UCX) $(STALE_FABRIC)
 
 $(STALE): | tools
 	mkdir -p $(STALE_OUT)
-	$(GO) build $(STALE_STAMP) -o $@ ./lab/bench/stale
+	$(GO) build $(STAMP) -o $@ ./lab/bench/stale
 
 # libucm replaces mremap and others in whatever links it: only its own column runs in this one.
 $(STALE_UCX): | tools
 	@test -e /usr/include/ucs/memory/rcache.h || { echo "make: <ucs/memory/rcache.h> is missing: make install-ucx (as root)" >&2; exit 1; }
 	mkdir -p $(STALE_OUT)
-	$(GO) build $(STALE_STAMP) -tags ucx -o $@ ./lab/bench/stale
+	$(GO) build $(STAMP) -tags ucx -o $@ ./lab/bench/stale
 
 # memhooks of libfabric patches what the process has loaded: only libfabric's columns run in this one.
 $(STALE_FABRIC): | tools
 	@test -e /usr/include/rdma/fi_ext.h || { echo "make: <rdma/fi_ext.h> is missing: make install-libfabric (as root)" >&2; exit 1; }
 	mkdir -p $(STALE_OUT)
-	$(GO) build $(STALE_STAMP) -tags fabric -o $@ ./lab/bench/stale
+	$(GO) build $(STAMP) -tags fabric -o $@ ./lab/bench/stale
 
 ##@ Test
 ## test-stale: never stale: every watch, every kind of change, races, UCX and Open MPI; writes out/stale
