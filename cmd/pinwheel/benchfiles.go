@@ -23,9 +23,9 @@ func (benchFilesCmd) Help() string {
 	return `Copies a large file, and a tree of small ones, out of the page cache into files: by pinwheel serve and get over
 shared memory, TCP, TLS, and RDMA with each strategy if there is a device; by plain sendfile(2), by nginx and curl, and
 by rsync, where these are installed. It prints the processor time of both ends, and the time that the client ran: the
-median of the rounds, and its 95 % interval (of fewer than six rounds, their extremes). Checksums are off, as nginx has none. DIR should be on tmpfs, with room for
-twice the files. Nothing else should run meanwhile. It takes two minutes. A way that fails has a line, and the others go on; what
-was measured before an interrupt is printed.
+median of the rounds, and its 95 % interval (of fewer than six rounds, their extremes). Checksums are off, as nginx has
+none. DIR should be on tmpfs, with room for twice the files. Nothing else should run meanwhile. It takes two minutes. A way
+that fails has a line, and the others go on; what was measured before an interrupt is printed.
 
 Examples:
   pinwheel bench files --dir /dev/shm

@@ -87,7 +87,7 @@ void pw_sleep_on(uint32_t *word, uint32_t value, unsigned ms)
 }
 
 /* How long a thread waits for an answer. Registering very much memory takes seconds. Once nobody has answered, the next
- * ones wait no longer than that, or a program would wait as long again for each that its end has. Where much else runs, a
+ * questions have NEXT_TIMEOUT_S, or a program would wait as long again for each that its end has. On a busy machine, a
  * server that goes on takes more than a second to say so. */
 #define ANSWER_TIMEOUT_S 30
 #define NEXT_TIMEOUT_S 5
