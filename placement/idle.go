@@ -23,8 +23,9 @@ type Idle struct {
 	claims   func() ([]Claim, error)
 }
 
-// LookForIdle begins to look at the load of the machine whose root directory is root.
-func LookForIdle(root fs.FS) (*Idle, error) {
+// LookForIdle begins to look at the load of the machine whose root directory is root. The processors that helpers have
+// are what claims returns: on this machine, that is Claims.
+func LookForIdle(root fs.FS, claims func() ([]Claim, error)) (*Idle, error) {
 	topology, err := ReadTopology(root)
 	if err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func LookForIdle(root fs.FS) (*Idle, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Idle{root: root, topology: topology, quota: cgroup.NewCPUQuota(root), before: before, claims: Claims}
+	i := &Idle{root: root, topology: topology, quota: cgroup.NewCPUQuota(root), before: before, claims: claims}
 	i.quota.Left(time.Now()) // the interval begins
 	return i, nil
 }

@@ -37,11 +37,10 @@ func TestIdleProcessorsAreThoseThatAHelperWouldTake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newFakeMachine(t, c.machine, c.busy...)
 			m.setFiles(testtree.Parse(t, c.files))
-			i, err := LookForIdle(m)
+			i, err := LookForIdle(m, func() ([]Claim, error) { return c.claims, c.failed })
 			if err != nil {
 				t.Fatal(err)
 			}
-			i.claims = func() ([]Claim, error) { return c.claims, c.failed }
 			if got, err := i.CPUs(c.allowed, 0); err != nil || !slices.Equal(got, c.want) {
 				t.Errorf("%v, %v, want %v", got, err, c.want)
 			}
@@ -51,11 +50,10 @@ func TestIdleProcessorsAreThoseThatAHelperWouldTake(t *testing.T) {
 
 func TestProcessesWithHelpersDivideIdleProcessors(t *testing.T) {
 	m := newFakeMachine(t, "epyc-2s-ccx", make([]int, 16)...)
-	i, err := LookForIdle(m)
+	i, err := LookForIdle(m, func() ([]Claim, error) { return []Claim{{Owner: Owner{PID: 1}, CPU: 7}}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.claims = func() ([]Claim, error) { return []Claim{{Owner: Owner{PID: 1}, CPU: 7}}, nil }
 	if got, err := i.CPUs([]int{0, 1, 2, 3, 4, 5, 6, 7}, helper.AnyCPU); err != nil || len(got) != 3 {
 		t.Errorf("%v, %v, want three of the seven idle cores that no helper has", got, err)
 	}

@@ -27,6 +27,7 @@ type Options struct {
 
 	// For tests; the zero values mean this machine.
 	root     fs.FS
+	claims   func() ([]placement.Claim, error)
 	mappings func() ([]machine.Mapping, error)
 	touch    func(part) error
 	policy   func(mem.Addr) (nodes []int)
@@ -39,6 +40,9 @@ func (o *Options) ensureDefaults() {
 	}
 	if o.root == nil {
 		o.root = os.DirFS("/")
+	}
+	if o.claims == nil {
+		o.claims = placement.Claims
 	}
 	if o.mappings == nil {
 		o.mappings = machine.Mappings
@@ -98,7 +102,7 @@ func (c *crew) begin() (looked <-chan time.Time, look *placement.Idle) {
 		}
 		return nil, nil
 	}
-	look, err := placement.LookForIdle(c.opt.root)
+	look, err := placement.LookForIdle(c.opt.root, c.opt.claims)
 	c.start(c.usable, c.opt.CPU) // elsewhere, what it uses would look busy
 	if err != nil {
 		return nil, nil // of what is not known to be idle, nothing is used

@@ -322,17 +322,26 @@ func (m *twoProcessors) ReadFile(name string) ([]byte, error) {
 }
 
 func TestBesideTheFirstThreadOnlyIdleProcessorsGetOne(t *testing.T) {
-	for _, busy := range []bool{false, true} {
-		t.Run(fmt.Sprint("busy: ", busy), func(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy   bool
+		claims []placement.Claim
+		want   int
+	}{
+		"idle":             {want: 2},
+		"busy":             {busy: true, want: 1},
+		"another's helper": {claims: []placement.Claim{{Owner: placement.Owner{PID: int32(os.Getpid()) + 1}, CPU: 1}}, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
 			testwait.Bound(t)
-			m := &twoProcessors{MapFS: testtree.Parse(t, "sys/devices/system/cpu/online: 0-1\n"), busy: busy, looked: make(chan struct{})}
+			m := &twoProcessors{MapFS: testtree.Parse(t, "sys/devices/system/cpu/online: 0-1\n"), busy: c.busy, looked: make(chan struct{})}
 			_, r := verbstest.Map(t, 4*sliceBytes)
 			both := make(chan struct{})
 			var inside atomic.Int64
 			threads, err := Run(t.Context(), r, Options{CPUs: []int{0, 1}, CPU: 0, root: m, lookTime: time.Nanosecond,
+				claims: func() ([]placement.Claim, error) { return c.claims, nil },
 				touch: func(part) error {
 					<-m.looked
-					if busy {
+					if c.want == 1 {
 						return nil
 					}
 					if inside.Inc() == 2 {
@@ -341,8 +350,8 @@ func TestBesideTheFirstThreadOnlyIdleProcessorsGetOne(t *testing.T) {
 					<-both
 					return nil
 				}})
-			if want := map[bool]int{false: 2, true: 1}[busy]; err != nil || threads != want {
-				t.Errorf("%d threads, want %d: %v", threads, want, err)
+			if err != nil || threads != c.want {
+				t.Errorf("%d threads, want %d: %v", threads, c.want, err)
 			}
 		})
 	}
