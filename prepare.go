@@ -59,8 +59,8 @@ func (m *Manager) Prepare(ctx context.Context, r mem.Range, a verbs.Access, o Pr
 		cache = nil
 	}
 	did, err := engine.Prepare(ctx, cache, m.provider.Limits(), r, a, prefault.Options{Threads: o.Threads, Progress: o.Progress})
-	if m.closed.Load() && errors.Is(err, context.Canceled) {
-		err = ErrClosed
+	if m.closed.Load() && (err == nil || errors.Is(err, context.Canceled)) {
+		err = ErrClosed // and if all was registered just before, it is deregistered
 	}
 	return Prepared(did), err
 }

@@ -193,19 +193,24 @@ func TestPreparingBesideUsesAndInvalidation(t *testing.T) {
 	}
 }
 
+// Close comes at the first word of progress, or at the last, when there is nothing left to end.
 func TestCloseEndsWhatIsBeingPrepared(t *testing.T) {
-	m, _ := start(t, Options{})
-	_, pool := verbstest.Map(t, poolBytes)
-	var closing sync.WaitGroup
-	var once sync.Once
-	_, err := m.Prepare(t.Context(), pool, access, PrepareOptions{Threads: 1, Progress: func(uint64) {
-		once.Do(func() { closing.Go(func() { _ = m.Close() }) })
-		<-m.preparing.Done()
-	}})
-	if !errors.Is(err, ErrClosed) {
-		t.Error(err)
+	for _, from := range []uint64{1, poolBytes} {
+		m, _ := start(t, Options{})
+		_, pool := verbstest.Map(t, poolBytes)
+		var closing sync.WaitGroup
+		var once sync.Once
+		_, err := m.Prepare(t.Context(), pool, access, PrepareOptions{Threads: 1, Progress: func(done uint64) {
+			if done >= from {
+				once.Do(func() { closing.Go(func() { _ = m.Close() }) })
+				<-m.preparing.Done()
+			}
+		}})
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("closed after %d bytes: %v", from, err)
+		}
+		closing.Wait()
 	}
-	closing.Wait()
 }
 
 func TestPrepareOnAClosedManagerFails(t *testing.T) {
