@@ -53,7 +53,7 @@ func TestHelpersGetWhatTheMachineOfTheTraceHad(t *testing.T) {
 func TestExplainSaysWhatItSimulatesAndWhatTheTraceCannotKnow(t *testing.T) {
 	out, errs, status := nasreplay(t, "explain", isC4)
 	for _, want := range []string{"helpers: on cores of their own; the trace does not say", "not in the trace: ends of buffers, and",
-		"Beside a cache, Pinwheel cost 0."} {
+		"Compared with a cache, Pinwheel cost 0."} {
 		if status != 0 || strings.Count(out, want) != 1 {
 			t.Errorf("status %d, %s: no %q in\n%s", status, errs, want, out)
 		}

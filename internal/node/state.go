@@ -46,7 +46,7 @@ type Helper struct {
 	Wakeups, Registers, Deregs int64
 }
 
-// Cost is what a member has cost its process beside a cache, as report.Cost, which says what each part is.
+// Cost is what a member has cost its process compared with a cache, as report.Cost, which says what each part is.
 type Cost struct {
 	Share                               float64
 	AgainNs, WaitNs, DemandNs, HelperNs int64

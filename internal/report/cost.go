@@ -37,9 +37,9 @@ func (c *Cost) Line(runNs float64) string {
 		return ""
 	}
 	percent := func(ns int64) float64 { return 100 * float64(ns) / max(runNs, 1) }
-	line := fmt.Sprintf("Beside a cache, Pinwheel cost %.2f %% of the run time", percent(c.SpentNs()))
+	line := fmt.Sprintf("Compared with a cache, Pinwheel cost %.2f %% of the run time", percent(c.SpentNs()))
 	if c.Share > 0 {
-		line += fmt.Sprintf(" (PINWHEEL_COST allows %s, and an advance)", settings.FormatShare(math.Round(1e6*c.Share)/1e6))
+		line += fmt.Sprintf(" (PINWHEEL_COST allows %s of that and of one second more)", settings.FormatShare(math.Round(1e6*c.Share)/1e6))
 	}
 	var parts []string
 	for _, p := range []struct {
