@@ -44,7 +44,7 @@ func (r *Received) Add(o Received) {
 
 // Sent counts what went to imports.
 type Sent struct {
-	Sends     uint64 `json:"sends"` // messages. A store into shared memory is none
+	Sends     uint64 `json:"sends"` // messages; a store into shared memory does not count
 	SentBytes uint64 `json:"sent_bytes"`
 	Errors    uint64 `json:"errors"` // messages that failed
 }
