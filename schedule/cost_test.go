@@ -62,15 +62,15 @@ func TestMeasuredStallsArePaid(t *testing.T) {
 
 func TestWorthOfAStall(t *testing.T) {
 	const stallNs = 1000.
-	b := costBudget{share: .01, pages: 40}
+	b := costBudget{share: .01, pages: 40_000}
 	left := b.earnedNs()
 	b.spentNs = left
 	// The budget of a quarter of the memory earns the stall in that time.
-	if got, want := b.worthNs(stallNs, 10), stallNs/(.01*10/40); math.Abs(got-want) > 1 {
+	if got, want := b.worthNs(stallNs, 10_000), stallNs/(.01*10/40); math.Abs(got-want) > 1 {
 		t.Errorf("with nothing left it is worth %g ns, want %g", got, want)
 	}
 	b.spentNs = left + 1e9
-	if got, want := b.worthNs(stallNs, 10), stallNs/(.01*10/40); math.Abs(got-want) > 1 {
+	if got, want := b.worthNs(stallNs, 10_000), stallNs/(.01*10/40); math.Abs(got-want) > 1 {
 		t.Errorf("with less than nothing left it is worth %g ns, want %g", got, want)
 	}
 	before := math.Inf(1)
@@ -82,6 +82,49 @@ func TestWorthOfAStall(t *testing.T) {
 			before = got
 		}
 	}
+	b.pages = 10
+	if got := b.worthNs(stallNs, 10); got != worthStalls*stallNs {
+		t.Errorf("with everything left it is worth %g ns, want %g", got, worthStalls*stallNs)
+	}
+	if b.shared = true; b.worthNs(stallNs, 10) >= worthStalls*stallNs {
+		t.Errorf("on the core of the rank it is worth %g ns", b.worthNs(stallNs, 10))
+	}
+}
+
+// However much may be spent, a helper with a core of its own registers ahead what it foresees well.
+func TestWhatIsForeseenWellIsRegisteredAhead(t *testing.T) {
+	for name, c := range map[string]struct {
+		stalls float64 // the prediction may be early by so many
+		ahead  bool
+	}{
+		"well":  {worthStalls / 2, true},
+		"badly": {2 * worthStalls, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := fixed{}
+			s := NewScheduler(early{p, &c.stalls}, SchedulerOptions{Costs: testCosts, ItemNs: us, KeepUnknown: true})
+			s.Observe(*use(1, us), us)
+			c.stalls *= s.stallNs(s.regions[1])
+			p[1] = second
+			s.addCandidate(s.regions[1])
+			releaseOf(t, s, 2*ms, second)
+			if a := s.Next(second); (a.Kind == Register) != c.ahead {
+				t.Errorf("when the use is due: %+v", a)
+			}
+		})
+	}
+}
+
+// early are predictions that leave room for an error.
+type early struct {
+	fixed
+	byNs *float64
+}
+
+func (e early) Next(id mem.RegionID, nowNs int64) (predictor.Prediction, bool) {
+	p, ok := e.fixed.Next(id, nowNs)
+	p.NextNs -= int64(*e.byNs)
+	return p, ok
 }
 
 func TestNoMoreIsSetAsideThanIsLeft(t *testing.T) {
