@@ -50,14 +50,14 @@ buffers none is used in two of ten rounds. *Latency* exchanges a buffer without 
 run on processor 0 and helpers on processor 1, on the software RDMA device. A helper that polls, as
 that of policy paper, keeps processor 1 awake, on which the device's threads run, too. Copied: the
 transport copies through buffers of its own. There is no transport here that registers chunk by chunk.
-A use that Pinwheel leaves to register, as it may under PINWHEEL_COST, has two threads of the helper
-library woken. That is much for a message of less than 4 MB, after 50 ms of sleep and with both ranks
-on one processor: compare the rows of 256 KB. It counts in what such a use may cost.
+A use that Pinwheel has not foreseen registers its buffer itself, and wakes a thread of the helper
+library afterwards. That counts in what such a use may cost.
 
 A message is what it takes its sender, the median of a run: what only the first messages wait for, as
 the watch of mappings, is not in it. Peak is VmPin and VmLck of both ranks, with what the transport
-pins for itself. Medians over the rounds, and changes against the transport's cache in the same round, with the 95 % interval of the
-median by ranks in brackets (of fewer than six rounds: least and greatest).
+pins for itself. Medians over the rounds, and changes against the transport's cache in the same
+round, with the 95 % interval of the median by ranks in brackets (of fewer than six rounds: least and
+greatest).
 
 In the paper, messages of 17 KB take 14.02 % more with its helper, of 1 MB 4.58 % and of 4 MB 1.22 %
 (4.3; there the helper was off and the rest of the path on, as under policy leave-pinned here). With reused buffers its peak is 24.75 %
