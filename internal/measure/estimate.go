@@ -60,7 +60,7 @@ func (e Estimate) Text(format string) string {
 	}
 	text := fmt.Sprintf(format+" ("+format+" to "+format, e.Median, e.Low, e.High)
 	if e.Coverage < Confidence {
-		return text + fmt.Sprintf(", a %.0f %% interval)", 100*e.Coverage)
+		return text + fmt.Sprintf(", %.0f %% interval)", 100*e.Coverage)
 	}
 	return text + ")"
 }

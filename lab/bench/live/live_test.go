@@ -88,8 +88,8 @@ func TestMessagesOfPapersStandBesideTheCache(t *testing.T) {
 	text := s.paper()
 	for _, want := range []string{
 		"| fresh.4M.2.idle | the transport's cache | 2 | 3145.7 us |  | 1333 MB/s | 300 MiB |  |\n",
-		"| fresh.4M.2.idle | Pinwheel | 2 | 3932.2 us | +25.0 % (+25.0 % to +25.0 %, a 50 % interval) | 1067 MB/s | 150 MiB | 2.00 (2.00 to 2.00, a 50 % interval) |\n",
-		"| fresh.4M.2.idle | nobody: copied | 2 | 6291.5 us | +100.0 % (+100.0 % to +100.0 %, a 50 % interval) | 667 MB/s | 100 MiB | 3.00",
+		"| fresh.4M.2.idle | Pinwheel | 2 | 3932.2 us | +25.0 % (+25.0 % to +25.0 %, 50 % interval) | 1067 MB/s | 150 MiB | 2.00 (2.00 to 2.00, 50 % interval) |\n",
+		"| fresh.4M.2.idle | nobody: copied | 2 | 6291.5 us | +100.0 % (+100.0 % to +100.0 %, 50 % interval) | 667 MB/s | 100 MiB | 3.00",
 		"- openmpi-ucx/fresh.4M.2.idle, round 3, Pinwheel: status 3\n",
 	} {
 		if !strings.Contains(text, want) {

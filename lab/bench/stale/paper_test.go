@@ -21,9 +21,9 @@ func TestCostsStandBesideThoseWithoutAWatch(t *testing.T) {
 	if err := writePaper(&b, costs); err != nil {
 		t.Fatal(err)
 	}
-	const registration = "+7.5 % (+5.0 % to +10.0 %, a 50 % interval)"
-	want := "| uffd | nobody | 2 | " + registration + ", " + registration + ", " + registration + " | +0.1 % (+0.1 % to +0.1 %, a 50 % interval) |" +
-		" +1.0 % (+1.0 % to +1.0 %, a 50 % interval) | +2.0 % (+2.0 % to +2.0 %, a 50 % interval) |\n"
+	const registration = "+7.5 % (+5.0 % to +10.0 %, 50 % interval)"
+	want := "| uffd | nobody | 2 | " + registration + ", " + registration + ", " + registration + " | +0.1 % (+0.1 % to +0.1 %, 50 % interval) |" +
+		" +1.0 % (+1.0 % to +1.0 %, 50 % interval) | +2.0 % (+2.0 % to +2.0 %, 50 % interval) |\n"
 	if !strings.Contains(b.String(), want) || !strings.Contains(b.String(), "take 8.00 us, 8.00 us, 8.00 us (") {
 		t.Errorf("want %q in\n%s", want, b.String())
 	}
