@@ -14,9 +14,22 @@ import (
 	"pinwheel/verbs"
 )
 
-// populates reports whether the kernel has MADV_POPULATE_READ and MADV_POPULATE_WRITE. Of no memory, it only checks the
-// advice.
-var populates = sync.OnceValue(func() bool { return madvise(mem.Range{}, unix.MADV_POPULATE_WRITE) == 0 })
+// populates reports whether the kernel has MADV_POPULATE_READ and MADV_POPULATE_WRITE. An emulator of the kernel may take
+// them for mere advice, and do nothing: so a page shows it.
+var populates = sync.OnceValue(func() bool {
+	page, err := unix.Mmap(-1, 0, int(mem.PageSize), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = unix.Munmap(page) }()
+	var resident [1]byte
+	at := mem.RangeOf(page)
+	if madvise(at, unix.MADV_POPULATE_WRITE) != 0 {
+		return false
+	}
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(at.Start), uintptr(at.Len()), uintptr(unsafe.Pointer(&resident)))
+	return errno == 0 && resident[0]&1 != 0
+})
 
 // touch provides the pages of p.
 func touch(p part) error {
