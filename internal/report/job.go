@@ -15,6 +15,7 @@ import (
 // row of the table alone.
 type Job struct {
 	first Rank   // the lowest, for what all have in common
+	alone bool   // one process reports of itself, and nobody expects the others here
 	rows  []Rank // without what is in first and sites
 	sites map[siteKey]Site
 	// watches are how changes of mappings were noticed, sorted: most often all ranks have the same.
@@ -141,6 +142,9 @@ func (j *Job) Total() Rank {
 
 // RanksLine says how many ranks there are.
 func (j *Job) RanksLine() string {
+	if j.alone && j.first.Size > 1 && j.first.Rank >= 0 {
+		return fmt.Sprintf("rank %d, of %d", j.first.Rank, j.first.Size)
+	}
 	launched, started := len(j.rows), ""
 	for _, row := range j.rows {
 		if row.World != j.first.World {

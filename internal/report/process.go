@@ -41,7 +41,7 @@ func CommandLine() string {
 // .json. It never waits for a reader.
 func (r Rank) Save(path string) error {
 	var text strings.Builder
-	var job Job
+	job := Job{alone: true}
 	job.Add(r)
 	_ = job.Write(&text) // to memory
 	if path == "y" {

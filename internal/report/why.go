@@ -158,8 +158,8 @@ func (j *Job) missing() (ranks []Rank) {
 			there[r.Rank] = true
 		}
 	}
-	if there[-1] || len(there) == 0 {
-		return nil // MPI_Init was not reached
+	if j.alone || there[-1] || len(there) == 0 { // MPI_Init was not reached
+		return nil
 	}
 	for i := range min(j.first.Size, most) {
 		if !there[i] {

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -149,5 +151,17 @@ func TestReportNamesTheRanksThatAreMissing(t *testing.T) {
 		if got := write(t, r); strings.Contains(got, "No report") {
 			t.Errorf("nothing is missing:\n%s", got)
 		}
+	}
+}
+
+// A rank that prints a report of itself, as under PINWHEEL_STATS=y, misses nobody.
+func TestReportOfOneRankMissesNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "one.txt")
+	if err := (Rank{Rank: 1, Size: 2, Uses: 9, HelperDeregs: 1}).Save(path); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if got := string(text); err != nil || strings.Contains(got, "No report") || !strings.Contains(got, "rank 1, of 2") {
+		t.Errorf("%v\n%s", err, got)
 	}
 }
