@@ -12,7 +12,7 @@ API_LDFLAGS := -shared -Wl,-z,defs,-z,nodelete -Wl,-soname,$(API_SONAME) -Wl,--v
 # Of libraries that are Go and have a C interface.
 GO_SONAMES := libpinwheel-vmmc.so.0 libpinwheel-watch.so.0
 
-.PHONY: api api-prefix install install-api
+.PHONY: api api-prefix install install-api uninstall
 
 ##@ Build and install
 ## api: libpinwheel-api.so, -go.so, -vmmc.so and -watch.so, into bin/
@@ -71,6 +71,13 @@ install: build install-api install-modules
 		bin/$$c completion fish > $(DESTDIR)$(FISHDIR)/$$c.fish || exit 1; done
 	cd cmd/pinwheel/systemd && for u in system/* user/*; do \
 		sed 's|/usr/local/bin/|$(PREFIX)/bin/|' $$u > $(DESTDIR)$(UNITDIR)/$$u || exit 1; done
+
+## uninstall: removes what install puts there; the same PREFIX and directories
+uninstall:
+	@all=$$(mktemp -d) && trap 'rm -rf "$$all"' EXIT && \
+	$(MAKE) --no-print-directory install DESTDIR="$$all" > /dev/null && \
+	cd "$$all" && find . ! -type d | sed 's|^\.||' | while IFS= read -r f; do rm -f "$(DESTDIR)$$f"; done && \
+	find . -depth -type d -path '*pinwheel*' | sed 's|^\.||' | while IFS= read -r d; do rmdir "$(DESTDIR)$$d" 2>/dev/null || true; done
 
 # An installation that transports are compiled against in the test bed's guest, with pkg-config (see test-guest).
 api-prefix:
