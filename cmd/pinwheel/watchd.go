@@ -24,8 +24,8 @@ this service they are as well off as root.
 
 It needs CAP_BPF and CAP_PERFMON, and tracefs (/sys/kernel/tracing) if the kernel has no fentry. Any process may connect; it learns
 of the mappings of no other one. Whom the service has accepted goes on if it ends, or is killed, and needs no restart with it.
-While the service runs, every system call of the node takes a little more where the kernel has no fentry: some 10 ns under tps, and
-60 to 200 ns under tp.
+While the service runs, every system call of the node takes a little more where the kernel has no fentry: some 13 ns under tps, and
+up to 600 ns under tp.
 
 Examples:
   systemctl enable --now pinwheel-watchd    # once, as an administrator
