@@ -79,7 +79,7 @@ func (m *Machine) mappings() section {
 	case r.Service:
 		s.add(OK, "service", "", "watches for this user, at %s", path)
 	default:
-		s.add(Note, "service", "for users who may not load BPF programs, as an administrator: systemctl enable --now pinwheel-watchd",
+		s.add(Note, "service", "for users who may not load BPF programs, as an administrator of the node: systemctl enable --now pinwheel-watchd; a container mounts its /run/pinwheel",
 			"not used: none at %s, or it does not serve this user", path)
 	}
 	return s
