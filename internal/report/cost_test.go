@@ -18,7 +18,8 @@ func TestReportSaysWhatTheBudgetWasSpentOn(t *testing.T) {
 		want  string
 	}{
 		"all": {[]Rank{both, other}, "\nCompared with a cache, Pinwheel cost 0.20 % of the run time (PINWHEEL_COST allows 0.5 % of" +
-			" that and of one second more): 0.10 % registering again, 0.05 % waiting for registrations under way, 0.04 % registering on demand," +
+			" that and of one second more): 0.10 % registering again, 0.05 % waiting for registrations under way," +
+			" 0.04 % registering on demand," +
 			" 0.01 % the helper on the core of its rank; the last MiB that was saved for a second cost 0.0045 ms.\n"},
 		"nothing spent": {[]Rank{other}, "cost 0.00 % of the run time (PINWHEEL_COST allows 0.5 % of that and of one second more).\n"},
 		"policy paper":  {[]Rank{rank(Cost{AgainNs: 1e8})}, "cost 1.00 % of the run time: 1.00 % registering again.\n"},

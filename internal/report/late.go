@@ -25,7 +25,8 @@ func (r *Rank) lateLine() string {
 		{l.OnDemand, "released because keeping it would have cost more than the wait"},
 		{l.Sooner, "needed sooner than predicted"},
 		{l.Slow, "due, and the helper was not in time"},
-		{int64(late) - l.Sum(), "dropped as their mapping had changed, evicted for room, or registered before in other parts or with other access rights"},
+		{int64(late) - l.Sum(), "dropped as their mapping had changed, evicted for room, or registered before" +
+			" in other parts or with other access rights"},
 	} {
 		if c.n > 0 {
 			causes = append(causes, fmt.Sprintf("%d %s", c.n, c.says))

@@ -20,7 +20,8 @@ func TestReportSaysWhyUsesWereLate(t *testing.T) {
 	}{
 		"nwchem": {given(func(r *Rank) { r.Late, r.LateWhy.GoneOn = 42, 34 }),
 			"\n42 of 42 uses after the first were late, by what became of the buffer: 34 released after the program had gone on" +
-				" without it; 8 dropped as their mapping had changed, evicted for room, or registered before in other parts or with other access rights.\n"},
+				" without it; 8 dropped as their mapping had changed, evicted for room, or registered before in other parts or" +
+				" with other access rights.\n"},
 		"all causes": {given(func(r *Rank) {
 			r.Late, r.Predictions = 22, 9
 			r.LateWhy = schedule.LateUses{GoneOn: 2, AtOnce: 3, OnDemand: 7, Sooner: 4, Slow: 6}

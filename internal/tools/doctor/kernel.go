@@ -79,7 +79,8 @@ func (m *Machine) mappings() section {
 	case r.Service:
 		s.add(OK, "service", "", "watches for this user, at %s", path)
 	default:
-		s.add(Note, "service", "for users who may not load BPF programs, as an administrator of the node: systemctl enable --now pinwheel-watchd; a container mounts its /run/pinwheel",
+		s.add(Note, "service", "for users who may not load BPF programs, as an administrator of the node: "+
+			"systemctl enable --now pinwheel-watchd; a container mounts its /run/pinwheel",
 			"not used: none at %s, or it does not serve this user", path)
 	}
 	return s
