@@ -1,6 +1,6 @@
 #!/bin/bash
 # modules.sh: an MPI job of a normal user on the software RDMA device after "module load pinwheel", with Debian's
-# environment-modules and with its Lmod. "make install" has written the modulefiles. As root.
+# environment-modules and with its Lmod. "make install" has written the modulefiles, "make uninstall" removes all. As root.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 . lab/testbed/packages/job.sh
@@ -52,3 +52,7 @@ for tool in environment-modules lmod; do
 	[ -z "$(ls "$tmp/$tool/after")" ] || fail "$tool: after unload, a job still ran under Pinwheel"
 	echo "$tool: jobs under Pinwheel by mpirun and mpiexec, and none after unload"
 done
+
+make --no-print-directory -s uninstall PREFIX="$tmp/prefix" DESTDIR=
+left=$(find "$tmp/prefix" ! -type d -o -path '*pinwheel*')
+[ -z "$left" ] || fail "make uninstall leaves $left"
