@@ -152,13 +152,15 @@ static inline struct pwt_grant *pwt_take_grant(struct pwt_local *l, uint64_t wan
 {
 	struct pwt_header *h = l->table;
 	struct pwt_grants *o = pwt_grants(h);
+	int is_current = pwt_is_current(h); /* first: of a known region, all pages must still be what they were */
 
 	if (m->high <= m->low || want & PWT_OTHER || !__atomic_load_n(&o->credit, __ATOMIC_RELAXED) ||
-	    !pwt_is_current(h) || __atomic_load_n(&h->undone, __ATOMIC_RELAXED))
+	    __atomic_load_n(&h->undone, __ATOMIC_RELAXED))
 		return NULL;
 	m->id = 0;
 	/* In this order: the writer makes a region known, or registered, before it renews the grant. */
-	if (pwt_is_coming(o, m->low, m->high) || !pwt_find_missing(h, want, m) || m->high - m->low > PWT_GRANT_BYTES)
+	if (pwt_is_coming(o, m->low, m->high) || !pwt_find_missing(h, want, m) || m->high - m->low > PWT_GRANT_BYTES ||
+	    (m->id && !is_current))
 		return NULL;
 	for (unsigned i = 0; i < PWT_GRANTS; i++) {
 		struct pwt_grant *f = &o->grant[i];

@@ -158,6 +158,7 @@ func (c *Cache) publishUnlocking() {
 		if posted == c.published {
 			return
 		}
+		_ = c.drainUnlocking() // what changed before them must not drop them; a failure comes again
 		for i := range c.grants.grant {
 			c.publishGrantUnlocking(i)
 		}

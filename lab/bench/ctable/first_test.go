@@ -53,6 +53,30 @@ func TestFirstUseIsHitOnceItIsPublished(t *testing.T) {
 	f.expect(0, 0)
 }
 
+// A program that maps each buffer anew changes mappings all the time: this one has just been mapped next to another
+// buffer, and nobody has dealt with that yet.
+func TestFirstUseOfMemoryThatHasJustBeenMapped(t *testing.T) {
+	f := newFirsts(t, regcache.Options{})
+	other := f.use(page(0, 4))
+	f.Publish()
+	f.w.publish(page(4, 4))
+	if _, ok := f.thread.Hit(page(0, 4)); ok {
+		t.Error("hit before anybody has looked what has changed")
+	}
+	ref := f.use(page(4, 4))
+	f.Publish()
+	for _, r := range []mem.Range{page(0, 4), page(4, 4)} {
+		again, ok := f.thread.Hit(r)
+		if !ok {
+			t.Fatalf("%v is no hit", r)
+		}
+		f.thread.Drop(again)
+	}
+	f.thread.Drop(ref)
+	f.thread.Drop(other)
+	f.expect(2, 0)
+}
+
 func TestFirstUseMayEndBeforeItIsPublished(t *testing.T) {
 	f := newFirsts(t, regcache.Options{})
 	ref := f.use(page(0, 1))

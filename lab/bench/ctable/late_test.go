@@ -127,6 +127,23 @@ func TestLateUseIsNoHitAfterItsMappingChanged(t *testing.T) {
 	}
 }
 
+// A thread registers all of a region, also what it has not asked for.
+func TestLateUseIsNotGrantedBeforeChangesAreDealtWith(t *testing.T) {
+	f, _ := released(t)
+	other := f.use(page(20, 1))
+	f.w.publish(page(3, 1))
+	if _, ok := f.thread.Take(page(0, 2)); ok {
+		t.Error("granted a region of which part is gone")
+	}
+	f.Publish()
+	if o := f.take(page(0, 2)); o.Range() != page(0, 2) {
+		t.Errorf("%v is to be registered", o.Range())
+	} else {
+		f.thread.Drop(f.made(o, o.Range()))
+	}
+	f.thread.Drop(other)
+}
+
 // What the word of the watcher can't tell of, the cache verifies.
 func TestLateUseOfAVerifiedRegionIsNotGranted(t *testing.T) {
 	f := newFirsts(t, regcache.Options{})
