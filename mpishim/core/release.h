@@ -23,10 +23,9 @@ static inline void pw_put(struct pw_thread *t, uint32_t domain, const struct pwt
 		pw_put_slow(t, PW_ASK_RELEASE, domain, ref);
 	else if (pwt_put(local, ref))
 		pw_put_slow(t, PW_ASK_SWEEP, domain, ref);
-	if (pw_unlikely(t->unpublished)) {
-		t->unpublished = 0;
+	if (pw_unlikely(__atomic_load_n(&pw.unpublished, __ATOMIC_RELAXED)) &&
+	    __atomic_exchange_n(&pw.unpublished, 0, __ATOMIC_RELAXED))
 		pw_ring_doorbell();
-	}
 }
 
 /* The region that a held reference belongs to, as the helper knows it; 0 for none. */

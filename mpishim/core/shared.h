@@ -214,7 +214,6 @@ struct pw_thread {
 	void *using;
 	struct pw_mr *free_mr[PW_FREE_MRS]; /* (C) see mr.h */
 	uint32_t free_mrs;
-	uint32_t unpublished; /* (C) it has registered a late use by itself, and not rung yet */
 
 	/* (Go) atomic: the server sets it as part of an answer, and to NULL before the cache is gone */
 	struct pwt_local *local[PW_DOMAINS];
@@ -307,7 +306,8 @@ struct pw_shared {
 	struct pw_shared *next; /* (Go) in the list of those that no server has taken yet */
 	uint32_t mode;       /* (both) enum pw_mode */
 	uint32_t started;    /* (Go) futex: 0 until Go is ready or has given up, then 1 */
-	uint32_t doorbell;       /* (both) futex: every question rings it, and every use that its thread has registered */
+	uint32_t doorbell;       /* (both) futex: every question rings it, and what is unpublished, once used */
+	uint32_t unpublished; /* (both) atomic: a thread has registered something by itself, and not rung yet */
 	uint32_t serving;    /* (Go) a server runs */
 	uint64_t threshold;  /* (Go) bytes; smaller registrations pass through */
 	/* (both) atomic: bytes of a message that is looked at: the threshold, or less until one came near it */

@@ -208,7 +208,7 @@ func (s *server) releaseAbandoned(domain uint32, ref regcache.Ref) {
 // serve answers one question.
 func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) {
 	defer s.contain()
-	s.domains.publish() // what this thread has registered before it asked
+	s.publishRegistered() // what this thread has registered before it asked
 	m := &t.mail
 	var err error
 	switch m.ask {
@@ -249,6 +249,12 @@ func (s *server) serve(t *C.struct_pw_thread) (ref regcache.Ref, acquired bool) 
 
 func (s *server) publish() {
 	defer s.contain()
+	s.publishRegistered()
+}
+
+// publishRegistered publishes what threads have registered by themselves. They need not ring for that any more.
+func (s *server) publishRegistered() {
+	at32(&s.sh.unpublished).Store(0)
 	s.domains.publish()
 }
 
