@@ -84,7 +84,7 @@ func headlines(results string) (string, error) {
 	live(&root, ucx+"/latency.17K.2.idle", "processor time where nothing can be saved", compare.Cache, works)
 	live(&root, slowest(all[&root]), "run time, the worst of all rows", compare.Cache, takes)
 	row, late := papers.slowestMessage()
-	rows = append(rows, number{"what a message takes, the worst size of reused buffers", compare.Cache.String(), late.Percent(), late.N, row, "root", files[&papers]})
+	rows = append(rows, number{"what a message takes, the worst of all rows", compare.Cache.String(), late.Percent(), late.N, row, "root", files[&papers]})
 	path, err := pathNs(filepath.Join(results, "live", "bench-path.txt"))
 	if err != nil {
 		return "", err
@@ -124,13 +124,10 @@ func slowest(rows []measured) (row string) {
 	return row
 }
 
-// slowestMessage is the row of reused buffers whose messages Pinwheel lengthens most.
+// slowestMessage is the row whose messages Pinwheel lengthens most.
 func (s *state) slowestMessage() (row string, worst measure.Estimate) {
 	m := s.messages()
 	for _, r := range m.rows {
-		if !strings.Contains(r, "/reused.") {
-			continue
-		}
 		slower, _ := m.beside(r, way{compare.Pinwheel, false})
 		if len(slower) == 0 {
 			continue
