@@ -13,14 +13,16 @@ export UCX_TLS=rc_verbs,ud_verbs UCX_NET_DEVICES=sv0:1 SYSFS_PATH=$device/sys
 port=$((20000 + $$ % 12000)) # below those that the kernel gives to clients (ip_local_port_range)
 failed=0
 
-on_device() {
-	LD_LIBRARY_PATH=$device/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} LD_PRELOAD=$device/lib/softverbs-preload.so timeout 60 "$@" </dev/null
+on_device() { # in a shell of its own
+	LD_LIBRARY_PATH=$device/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} LD_PRELOAD=$device/lib/softverbs-preload.so exec timeout 60 "$@" </dev/null
 }
 
+says() { grep -Eq "$1" "$scratch/$2"; } # PATTERN SIDE
+
 # pair EXPECTED SERVER CLIENT [HANGS]: two commands; the output of the client must have the expected line. PORT is a
-# port. A server that HANGS at its end is killed when the client has ended, and its output must have that line, too.
+# port. Of two that HANG at their end both outputs must have that line, and then both are killed.
 pair() {
-	local expected=$1 hangs=${4-} status=1 server client
+	local expected=$1 hangs=${4-} status=1 server client serves uses
 	port=$((port + 1))
 	server=(${2//PORT/$port}) client=(${3//PORT/$port})
 	command -v "${server[0]}" >/dev/null || {
@@ -28,21 +30,24 @@ pair() {
 		return
 	}
 	on_device "${server[@]}" >"$scratch/server" 2>&1 &
-	while kill -0 $! 2>/dev/null; do # until the server listens, by TCP or by the device's librdmacm
+	serves=$!
+	while kill -0 $serves 2>/dev/null; do # until the server listens, by TCP or by the device's librdmacm
 		ss -Hltn "sport = :$port" | grep -q . || grep -q "@softverbs1\..*\.port\.$port\$" /proc/net/unix && break
 		sleep 0.1
 	done
-	on_device "${client[@]}" >"$scratch/client" 2>&1 && grep -Eq "$expected" "$scratch/client" && status=0
+	on_device "${client[@]}" >"$scratch/client" 2>&1 &
+	uses=$!
 	if [ -n "$hangs" ]; then
-		for ((i = 0; i < 600; i++)); do # a minute
-			grep -Eq "$expected" "$scratch/server" && break
+		while kill -0 $uses 2>/dev/null || kill -0 $serves 2>/dev/null; do # on_device ends both after a minute
+			says "$expected" client && says "$expected" server && break
 			sleep 0.1
 		done
-		grep -Eq "$expected" "$scratch/server" || status=1
-		kill $! 2>/dev/null
-		wait $!
+		says "$expected" client && says "$expected" server && status=0
+		kill $uses $serves 2>/dev/null
+		wait $uses $serves
 	else
-		wait $! || status=1
+		wait $uses && says "$expected" client && status=0
+		wait $serves || status=1
 	fi
 	if [ $status = 0 ]; then
 		echo "ok    ${client[*]}"
