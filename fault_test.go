@@ -188,7 +188,7 @@ func TestFaultOfTheWatcherIsSaidOnce(t *testing.T) {
 	}
 	testwait.Until(t, "it is said", func() bool { return len(w.all()) > 0 })
 	expectOneWarning(t, &w, "trained fault")
-	if n := watcher.drains.Load(); n > 2 {
+	if n := watcher.drains.Load(); n > 3 { // by the helper at a look and for a registration, and by the thread
 		t.Errorf("the watcher was asked %d times, by a helper and a thread that should have let go of it", n)
 	}
 }

@@ -53,9 +53,10 @@ type Cache struct {
 	unpublished  Usage  // accounted for, and to be published: was registered before the credit was withdrawn
 	published    uint64 // grants.posted that has been dealt with
 
-	refusals     []*refusal // the oldest first
-	endedWatches []uint64   // tokens to be given back
-	changesLost  bool       // the last Drain failed: some changes are not known
+	refusals     []*refusal    // the oldest first
+	endedWatches []uint64      // tokens to be given back
+	changesLost  bool          // the last Drain failed: some changes are not known
+	drained      atomic.Uint64 // tab.seen, for who has no lock
 
 	limits     Limits
 	pinned     Usage

@@ -6,7 +6,8 @@
  *
  *   - takes a grant, and credit for the bytes (pwt_take_grant). This also counts the thread into the watch
  *     of the range, so that every change of its mapping from now on is in the log of the watcher. The range of a
- *     known region is all of it, and its ID becomes that of the slot;
+ *     known region is all of it, and its ID becomes that of the slot. Then none of these pages may have changed since the
+ *     cache has dealt with changes. For a first use it does not matter what was there before;
  *   - registers the memory;
  *   - describes the registration and counts its reference in the slot (pwt_grant_made), or reports
  *     that it failed (pwt_grant_failed).
@@ -152,7 +153,6 @@ static inline struct pwt_grant *pwt_take_grant(struct pwt_local *l, uint64_t wan
 {
 	struct pwt_header *h = l->table;
 	struct pwt_grants *o = pwt_grants(h);
-	int is_current = pwt_is_current(h); /* first: of a known region, all pages must still be what they were */
 
 	if (m->high <= m->low || want & PWT_OTHER || !__atomic_load_n(&o->credit, __ATOMIC_RELAXED) ||
 	    __atomic_load_n(&h->undone, __ATOMIC_RELAXED))
@@ -160,7 +160,7 @@ static inline struct pwt_grant *pwt_take_grant(struct pwt_local *l, uint64_t wan
 	m->id = 0;
 	/* In this order: the writer makes a region known, or registered, before it renews the grant. */
 	if (pwt_is_coming(o, m->low, m->high) || !pwt_find_missing(h, want, m) || m->high - m->low > PWT_GRANT_BYTES ||
-	    (m->id && !is_current))
+	    (m->id && !pwt_is_current(h) && !pwt_is_unaffected(h, m->low, m->high)))
 		return NULL;
 	for (unsigned i = 0; i < PWT_GRANTS; i++) {
 		struct pwt_grant *f = &o->grant[i];

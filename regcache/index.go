@@ -207,9 +207,11 @@ func (q *forgotten) push(id mem.RegionID) {
 }
 
 // Gone appends to buf the IDs of regions that were merged into others, invalidated or forgotten since the last call.
-// Of very many it leaves some out: whoever acts on those gets ErrUnknown. Gone takes no lock if there is nothing to
-// report.
+// Of very many it leaves some out: whoever acts on those gets ErrUnknown. It first deals with changes of mappings, which
+// hits of C code look at without doing so: memory that was unmapped must not stay pinned. Gone takes no lock if there is
+// nothing to do.
 func (c *Cache) Gone(buf []mem.RegionID) []mem.RegionID {
+	c.catchUp()
 	if !c.forgotten.some.Load() {
 		return buf
 	}

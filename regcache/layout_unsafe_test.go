@@ -31,7 +31,7 @@ func TestHeadersSayTheSameAsGo(t *testing.T) {
 		"WHICH": whichMask, "FENCED": flagFenced, "ANY_COVERING": flagAnyCovering, "RETIRED": descRetired, "ABSENT": descAbsent, "GOLDEN": golden,
 		"GRANTS": grantCount, "GRANTS_AT": grantsAt, "GRANT_NOTES": GrantNotes,
 		"GRANT_BYTES": grantBytes, "CREDIT_BYTES": creditBits,
-		"GRANULE_BITS": vmwatch.GranuleBits, "GRANULE_COUNT": vmwatch.GranuleCount,
+		"CHANGES": vmwatch.RecordCount, "GRANULE_BITS": vmwatch.GranuleBits, "GRANULE_COUNT": vmwatch.GranuleCount,
 		"NONE": grantNone, "FREE": grantFree, "TAKEN": grantTaken, "MADE": grantMade, "FAILED": grantFailed,
 	}
 	for _, m := range regexp.MustCompile(`(?m)^#define PWT_([A-Z_]+) ([^s].*?)\s*(/\*.*)?$`).FindAllStringSubmatch(string(text), -1) {
@@ -51,6 +51,7 @@ func TestHeadersSayTheSameAsGo(t *testing.T) {
 
 	var h header
 	var e entry
+	var ch change
 	var d desc
 	var c counts
 	var r Ref
@@ -65,6 +66,8 @@ func TestHeadersSayTheSameAsGo(t *testing.T) {
 		"header.seen":  unsafe.Offsetof(h.seen),
 		"header.epoch": unsafe.Offsetof(h.epoch), "header.retired": unsafe.Offsetof(h.retired),
 		"header.undone": unsafe.Offsetof(h.undone), "header.flags": unsafe.Offsetof(h.flags),
+		"header.log": unsafe.Offsetof(h.log), "change.end": unsafe.Offsetof(ch.end),
+		"change.check": unsafe.Offsetof(ch.check), "change.seq": unsafe.Offsetof(ch.seq), "change": unsafe.Sizeof(ch),
 		"header.page_mask": unsafe.Offsetof(h.pageMask), "header.still": unsafe.Offsetof(h.still), "header": unsafe.Sizeof(h),
 		"entry.low": unsafe.Offsetof(e.low), "entry.high": unsafe.Offsetof(e.high),
 		"entry.keys": unsafe.Offsetof(e.keys), "entry": unsafe.Sizeof(e),

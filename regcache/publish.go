@@ -18,6 +18,9 @@ type GrantWatcher interface {
 	Interest() *uint32
 	// Uninterest takes back one count in each granule of r.
 	Uninterest(r mem.Range)
+	// Records is the first word of the log of what each step of the word changed, as struct pwt_change of table.h has it,
+	// outside the Go heap for as long as the word. nil: only ChangedSince and Drain can tell.
+	Records() *uint64
 	// ChangedSince reports whether r has changed since the word had this value, as far as r was watched.
 	ChangedSince(generation uint64, r mem.Range) bool
 }
@@ -42,6 +45,7 @@ func (c *Cache) startGrants() {
 	}
 	c.grants, c.grantWatcher = c.tab.grants(), w
 	c.grants.watches = w.Interest()
+	c.tab.setLog(w.Records())
 	for i := range c.grants.grant {
 		c.renewGrant(i)
 	}

@@ -62,8 +62,18 @@ struct pwt_header {
 	uint64_t still;  /* what gen points to without a watcher */
 	uint32_t undone; /* (readers) a hit on a retired registration was given up: the slow path looks after it */
 	uint32_t reserved1;
-	uint64_t reserved2[6];
+	const struct pwt_change *log; /* of the watcher whose word gen is; NULL: it has none; atomic */
+	uint64_t reserved2[5];
 };
+
+/* What number n of the generation changed, at place n % PWT_CHANGES of the log (vmwatch/bpf/watch.bpf.c). */
+struct pwt_change {
+	uint64_t start, end;
+	uint64_t check; /* pwt_check */
+	uint64_t seq;   /* n + 1, once the rest is there */
+};
+
+#define PWT_CHANGES 4096u
 
 struct pwt_entry {
 	uint64_t state; /* sequence | open | slot + 1 */
@@ -114,7 +124,12 @@ _Static_assert(offsetof(struct pwt_header, flags) == 116, "layout");
 _Static_assert(offsetof(struct pwt_header, page_mask) == 120, "layout");
 _Static_assert(offsetof(struct pwt_header, still) == 128, "layout");
 _Static_assert(offsetof(struct pwt_header, undone) == 136, "layout");
+_Static_assert(offsetof(struct pwt_header, log) == 144, "layout");
 _Static_assert(sizeof(struct pwt_header) == 192, "layout");
+_Static_assert(offsetof(struct pwt_change, end) == 8, "layout");
+_Static_assert(offsetof(struct pwt_change, check) == 16, "layout");
+_Static_assert(offsetof(struct pwt_change, seq) == 24, "layout");
+_Static_assert(sizeof(struct pwt_change) == 32, "layout");
 _Static_assert(offsetof(struct pwt_entry, low) == 8, "layout");
 _Static_assert(offsetof(struct pwt_entry, high) == 16, "layout");
 _Static_assert(offsetof(struct pwt_entry, keys) == 24, "layout");
@@ -313,6 +328,35 @@ PWT_HOT int pwt_is_current(const struct pwt_header *h)
 	return pwt_load(__atomic_load_n(&h->gen, __ATOMIC_RELAXED)) == pwt_load(&h->seen);
 }
 
+static inline uint64_t pwt_check(uint64_t start, uint64_t end, uint64_t n)
+{
+	return start * 0x9e3779b97f4a7c15ull + end * 0xc2b2ae3d27d4eb4full + n + 1;
+}
+
+/*
+ * Whether none of the changes with which the cache has not dealt concerns these pages: memory of others that comes and
+ * goes must not make a hit wait for the writer, who deals with them later. 0 if the log does not tell: a change is
+ * being written, the log has gone round, or they are many. Without a watcher gen moves after log is NULL.
+ */
+static __attribute__((noinline, unused)) int pwt_is_unaffected(const struct pwt_header *h, uint64_t low, uint64_t high)
+{
+	const uint64_t many = 16;
+	uint64_t n = pwt_load(&h->seen); /* before the generation, which is never behind it */
+	uint64_t end = pwt_load(__atomic_load_n(&h->gen, __ATOMIC_ACQUIRE));
+	const struct pwt_change *log = __atomic_load_n(&h->log, __ATOMIC_ACQUIRE);
+
+	if (!log || end - n > many)
+		return 0;
+	for (; n != end; n++) {
+		const struct pwt_change *c = &log[n % PWT_CHANGES];
+		uint64_t seq = pwt_load(&c->seq), from = pwt_load(&c->start), to = pwt_load(&c->end);
+
+		if (seq != n + 1 || pwt_load(&c->check) != pwt_check(from, to, n) || (from < high && low < to))
+			return 0;
+	}
+	return 1;
+}
+
 /* The form of enum ibv_access_flags that pwt_get wants. */
 PWT_HOT uint64_t pwt_want(uint32_t access)
 {
@@ -338,7 +382,7 @@ PWT_HOT int pwt_get(struct pwt_local *l, const void *addr, size_t len, uint64_t 
 	uint64_t m = h->page_mask, start = (uint64_t)(uintptr_t)addr, end = start + len;
 	uint64_t low = start & ~m, high = (end + m) & ~m, cursor, i;
 
-	if (__builtin_expect(end <= start || !high || !pwt_is_current(h), 0))
+	if (__builtin_expect(end <= start || !high || (!pwt_is_current(h) && !pwt_is_unaffected(h, low, high)), 0))
 		return 0;
 	cursor = pwt_load(&h->exact);
 	for (i = pwt_place_exact(cursor, low, high);; i = pwt_next(cursor, i)) {

@@ -96,8 +96,13 @@ type header struct {
 
 	still  uint64 // what gen points to without a watcher
 	undone uint32 // C code gave up a hit on a retired registration: some may be left without references
-	_      [52]byte
+	_      uint32
+	log    unsafe.Pointer // *change, atomic: what each step of gen changed; nil: only the watcher can tell
+	_      [40]byte
 }
+
+// change is a record of a GrantWatcher. C code reads it.
+type change struct{ start, end, check, seq uint64 }
 
 // entry is one place of a hash area. A region has one where its range is
 // looked up, and one for each of the one or two granules of its class (2^k bytes)
@@ -214,9 +219,13 @@ func (h *header) generation() uint64 { return atomic.LoadUint64((*uint64)(atomic
 // current reports whether the cache has dealt with all changes of mappings.
 func (h *header) current() bool { return h.generation() == atomic.LoadUint64(&h.seen) }
 
+// setLog has hits look in a log what the generation has changed.
+func (h *header) setLog(first *uint64) { atomic.StorePointer(&h.log, unsafe.Pointer(first)) }
+
 // stopHits sends every request to the writer from now on. Hits under way may
-// still read the watcher's word.
+// still read the watcher's word and log.
 func (h *header) stopHits() {
+	h.setLog(nil) // first: what the word says from now on is no number of the log
 	atomic.StoreUint64(&h.still, atomic.LoadUint64(&h.seen)+1)
 	h.watch(&h.still)
 }

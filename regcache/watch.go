@@ -47,6 +47,18 @@ func (c *Cache) drainUnlocking() error {
 	return err
 }
 
+// catchUp deals with changed mappings, and takes no lock if there are none.
+func (c *Cache) catchUp() {
+	if w := c.opts.Watcher; w == nil || atomic.LoadUint64(w.Word()) == c.drained.Load() {
+		return
+	}
+	c.mu.Lock()
+	defer c.unlock()
+	if !c.changesLost { // or who needs a registration finds the fault again
+		_ = c.drainUnlocking()
+	}
+}
+
 // drain forgets the regions whose mappings changed, or all regions if the last Drain failed. It
 // closes their entries before hits see that the changes are dealt with.
 func (c *Cache) drain() error {
@@ -55,6 +67,7 @@ func (c *Cache) drain() error {
 		c.invalidate(mem.Range{Start: 0, End: ^mem.Addr(0)})
 	}
 	atomic.StoreUint64(&c.tab.seen, generation)
+	c.drained.Store(generation)
 	return nil
 }
 

@@ -253,6 +253,7 @@ func (l *bpfLog) arm(r mem.Range) (verifier, error) {
 func (l *bpfLog) disarm(r mem.Range, _ verifier) { l.shared.interest.remove(r) }
 
 func (l *bpfLog) interests() *interest { return &l.shared.interest }
+func (l *bpfLog) records() *uint64     { return &l.shared.records[0].start }
 
 func (l *bpfLog) first() uint64 { return atomic.LoadUint64(&l.log.control.head) }
 

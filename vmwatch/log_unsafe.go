@@ -15,7 +15,7 @@ import (
 // bpfShared mirrors struct shared of bpf/watch.bpf.c. Its words are raw, for sync/atomic: BPF programs write them.
 type bpfShared struct {
 	control  bpfControl
-	records  [bpfSlots]bpfRecord
+	records  [RecordCount]bpfRecord
 	interest interest
 }
 
@@ -28,7 +28,8 @@ type bpfControl struct {
 
 type bpfRecord struct{ start, end, check, seq uint64 }
 
-const bpfSlots = 4096
+// RecordCount is how many records there are: number n of Generation is at place n % RecordCount of Watcher.Records.
+const RecordCount = 4096
 
 // changeLog is the log that the BPF programs write. A slot belongs to the
 // program that drew its number from head until seq shows number+1, then to the
@@ -36,7 +37,7 @@ const bpfSlots = 4096
 // half the log gives up and reports an overrun, which drops everything.
 type changeLog struct {
 	control *bpfControl
-	records *[bpfSlots]bpfRecord
+	records *[RecordCount]bpfRecord
 }
 
 // publishTries is how often a reader yields to a writer that has drawn a number
@@ -52,7 +53,7 @@ func (l *changeLog) drain(seen uint64, report func(mem.Range)) (next uint64, ove
 	head := atomic.LoadUint64(&l.control.head)
 	for ; seen != head; seen++ {
 		r, ok := l.read(seen)
-		if !ok || atomic.LoadUint64(&l.control.head)-seen > bpfSlots/2 {
+		if !ok || atomic.LoadUint64(&l.control.head)-seen > RecordCount/2 {
 			return head, true
 		}
 		report(r)
@@ -62,7 +63,7 @@ func (l *changeLog) drain(seen uint64, report func(mem.Range)) (next uint64, ove
 
 // read returns record n unless it was overwritten or isn't published in time.
 func (l *changeLog) read(n uint64) (mem.Range, bool) {
-	rec := &l.records[n%bpfSlots]
+	rec := &l.records[n%RecordCount]
 	for tries := 0; atomic.LoadUint64(&rec.seq) != n+1; tries++ {
 		if tries == publishTries || atomic.LoadUint64(&rec.seq) > n+1 {
 			return mem.Range{}, false

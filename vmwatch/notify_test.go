@@ -103,7 +103,7 @@ func TestOverrunDropsEverything(t *testing.T) {
 			s, pages := subject(t)
 			pin(t, w, s.Range)
 			w.Drain(func(mem.Range) {})
-			for range bpfSlots {
+			for range RecordCount {
 				if _, _, errno := unix.RawSyscall(unix.SYS_MADVISE, uintptr(s.Range.Start), uintptr(mem.PageSize),
 					unix.MADV_DONTNEED); errno != 0 {
 					t.Fatal(errno)

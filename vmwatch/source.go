@@ -30,7 +30,10 @@ type notifier interface {
 }
 
 // interested is a notifier that C code can tell which ranges to watch.
-type interested interface{ interests() *interest }
+type interested interface {
+	interests() *interest
+	records() *uint64
+}
 
 // source is a mechanism at work in this process. All Watchers with the same
 // mechanism share it: it is loaded and tested once, a mapping can belong to one

@@ -143,6 +143,15 @@ func (w *Watcher) Interest() *uint32 {
 	return nil
 }
 
+// Records returns the first word of the log of what each step of the Generation changed, for C (struct pwt_change of
+// regcache/table.h); nil if the mechanism has none. It stays for as long as Interest.
+func (w *Watcher) Records() *uint64 {
+	if n, ok := w.source.note.(interested); ok {
+		return n.records()
+	}
+	return nil
+}
+
 // Uninterest ends the watch of a range that C code has begun by Interest.
 func (w *Watcher) Uninterest(r mem.Range) {
 	if n, ok := w.source.note.(interested); ok {

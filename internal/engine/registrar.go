@@ -16,7 +16,7 @@ type Caches interface {
 	// Find returns the cache of a region that the helper knows as id, and the
 	// region's ID in that cache. The cache is nil if it was dropped.
 	Find(id mem.RegionID) (*regcache.Cache, mem.RegionID)
-	// Gone appends to buf the regions that the caches have forgotten since the last
+	// Gone deals with changes of mappings, and appends to buf the regions that the caches have forgotten since the last
 	// call. It may leave some out: the helper learns of them when it acts on them.
 	Gone(buf []mem.RegionID) []mem.RegionID
 }

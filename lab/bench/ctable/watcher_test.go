@@ -24,14 +24,21 @@ func outside[T any](t *testing.T) *T {
 	return (*T)(unsafe.Pointer(&m[0]))
 }
 
+// kernelLog is what C code sees of the log: the word and its records, as the BPF programs write them.
+type kernelLog struct {
+	word    uint64
+	records [4096]struct{ start, end, check, seq uint64 }
+}
+
 // watcher has the log of a kernel that tests change mappings in.
 type watcher struct {
-	word     *uint64
-	interest *[vmwatch.GranuleCount]uint32
-	refuses  func() error // Watch; nil: it doesn't
-	verify   bool         // by Watch
-	foreign  bool         // Pinned refuses
-	asked    int          // calls of Pinned
+	*kernelLog
+	interest  *[vmwatch.GranuleCount]uint32
+	refuses   func() error // Watch; nil: it doesn't
+	verify    bool         // by Watch
+	foreign   bool         // Pinned refuses
+	asked     int          // calls of Pinned
+	unwritten bool         // records are not there when the word has moved
 
 	mu  sync.Mutex
 	log []mem.Range
@@ -39,7 +46,7 @@ type watcher struct {
 }
 
 func newWatcher(t *testing.T) *watcher {
-	return &watcher{word: outside[uint64](t), interest: outside[[vmwatch.GranuleCount]uint32](t)}
+	return &watcher{kernelLog: outside[kernelLog](t), interest: outside[[vmwatch.GranuleCount]uint32](t)}
 }
 
 func (w *watcher) count(r mem.Range, n uint32) {
@@ -54,14 +61,28 @@ func (w *watcher) publish(r mem.Range) {
 		if atomic.LoadUint32(&w.interest[g%vmwatch.GranuleCount]) != 0 {
 			w.mu.Lock()
 			w.log = append(w.log, r)
-			atomic.AddUint64(w.word, 1)
+			w.record(r)
 			w.mu.Unlock()
 			return
 		}
 	}
 }
 
-func (w *watcher) Word() *uint64     { return w.word }
+// record is publish_watched of vmwatch/bpf/watch.bpf.c. What the test unwrites can't be read yet.
+func (w *watcher) record(r mem.Range) {
+	n := atomic.AddUint64(&w.word, 1) - 1
+	if w.unwritten {
+		return
+	}
+	rec, start, end := &w.records[n%uint64(len(w.records))], uint64(r.Start), uint64(r.End)
+	atomic.StoreUint64(&rec.start, start)
+	atomic.StoreUint64(&rec.end, end)
+	atomic.StoreUint64(&rec.check, start*0x9e3779b97f4a7c15+end*0xc2b2ae3d27d4eb4f+n+1)
+	atomic.StoreUint64(&rec.seq, n+1)
+}
+
+func (w *watcher) Word() *uint64     { return &w.word }
+func (w *watcher) Records() *uint64  { return &w.records[0].start }
 func (w *watcher) Interest() *uint32 { return &w.interest[0] }
 func (w *watcher) Watch(r mem.Range) (uint64, bool, error) {
 	if w.refuses != nil {
