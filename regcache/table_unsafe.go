@@ -102,7 +102,7 @@ type header struct {
 }
 
 // change is a record of a GrantWatcher. C code reads it.
-type change struct{ start, end, check, seq uint64 }
+type change struct{ _, end, check, seq uint64 }
 
 // entry is one place of a hash area. A region has one where its range is
 // looked up, and one for each of the one or two granules of its class (2^k bytes)
