@@ -120,7 +120,7 @@ func TestLateUseBesideAChange(t *testing.T) {
 // hitsBesideAChange has other memory come and go, of which the kernel's log tells.
 func (f *firsts) hitsBesideAChange(w *vmwatch.Watcher, r mem.Range) {
 	f.t.Helper()
-	const large = 64 << 20 // as much as counts as watched, wherever it is
+	const large = 64 << 20                                          // as much as counts as watched, wherever it is
 	testwait.Until(f.t, "a hit beside a change", func() (ok bool) { // or others change more than a hit looks at
 		f.IsRegistered(page(50, 1), verbs.AccessLocalWrite) // deals with what happened before
 		before := w.Generation()
