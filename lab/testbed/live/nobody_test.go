@@ -51,10 +51,12 @@ func TestJobsOfANormalUser(t *testing.T) {
 					if c.watch == "auto" && socket == "off" {
 						t.Skip("no watch service: this kernel has no BPF for it")
 					}
+					// PINWHEEL_COST=0: what is registered on demand, because no core is idle, needs no watch.
 					res, err := stack.Job{
 						Stack: s, Device: device, Ranks: ranks, Program: []string{program, "3", "262144"},
 						Under: append(asNobody[:len(asNobody):len(asNobody)], under, "run", "--"), User: nobody,
-						Environ: []string{"PINWHEEL_WATCH=" + c.watch, "PINWHEEL_WATCHD=" + c.service, "PINWHEEL_WATCH_WAIT=y", "PINWHEEL_LOG=info", "HOME=/nonexistent"},
+						Environ: []string{"PINWHEEL_WATCH=" + c.watch, "PINWHEEL_WATCHD=" + c.service, "PINWHEEL_WATCH_WAIT=y",
+							"PINWHEEL_COST=0", "PINWHEEL_LOG=info", "HOME=/nonexistent"},
 					}.Run(100 * time.Second)
 					if err != nil || res.Status != 0 || res.Late || !strings.Contains(res.Output, "data right") {
 						t.Errorf("%+v, %v", res, err)
