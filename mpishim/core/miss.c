@@ -6,8 +6,8 @@
  * Without it, a first use took 40 us in place of 6 beside processes that never sleep on every processor, and one in a
  * hundred 3.8 ms in place of .7 (by make bench-api, medians of 9 rounds in turn). A rank of Quantum ESPRESSO had 52 in
  * 6 s of processor time, so a job gains milliseconds. Two ranks that sent each of 1,000 buffers of 64 KiB once, on the
- * software device, took 1.3 times as long without it. It does nothing where each
- * message has a buffer that is mapped where the last one was unmapped: then the server has to see first what has changed.
+ * software device, took 1.3 times as long without it. It does nothing where each message has a buffer that is mapped
+ * where the last one was unmapped: then the server has to see first what has changed.
  */
 #define _GNU_SOURCE
 #include "miss.h"

@@ -98,8 +98,8 @@ func TestWhatIsGoneIsReleasedThoughEverythingHits(t *testing.T) {
 	f.expect(1, 0)
 }
 
-// A region of which a part has changed is registered by its thread if it is known and absent, but not before the cache
-// has dealt with that.
+// A thread registers an absent region by itself whatever has changed beside it, but see
+// TestLateUseIsNotGrantedBeforeChangesAreDealtWith.
 func TestLateUseBesideAChange(t *testing.T) {
 	f, id := released(t)
 	other := f.use(page(20, 1))
