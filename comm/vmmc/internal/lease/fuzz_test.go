@@ -104,6 +104,7 @@ func (d *exporterOf) Yield(number uint64) {
 func FuzzHolder(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 2, 0, 0, 0, 0, 9, 5, 0, 20, 1, 0, 0, 3, 0, 0, 5, 0, 255, 4, 0, 0})
 	f.Add([]byte{0, 0, 0, 2, 0, 0, 0, 0, 1, 3, 0, 0, 2, 0, 0, 1, 0, 0, 0, 0, 0, 2, 1, 7})
+	f.Add([]byte{0, 0, 0, 3, 0, 0}) // recalled before it is granted
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d := &exporterOf{t, map[uint64]bool{}, map[uint64]bool{}}
 		h := NewHolder(d, HolderOptions{IdleNs: 1000 * ms, Costs: verbs.DefaultCosts})
@@ -116,6 +117,12 @@ func FuzzHolder(f *testing.F) {
 			using[n]--
 			u := predictor.Use{StartNs: nowNs - 10, EndNs: nowNs, Op: 1, Frames: [predictor.MaxFrames]uint64{n}}
 			h.Complete(n, true, u, nowNs)
+		}
+		granted := func(n uint64) {
+			if err := h.Granted(n, nowNs); err == nil && d.asked[n] { // else it was recalled meanwhile, and is yielded
+				delete(d.asked, n)
+				d.held[n] = true
+			}
 		}
 		for ; len(b) >= 3; b = b[3:] {
 			n := uint64(b[1]%imports) + 1
@@ -134,10 +141,7 @@ func FuzzHolder(f *testing.F) {
 					complete(n)
 				}
 			case 2: // as an answer, or by itself
-				if err := h.Granted(n, nowNs); err == nil && d.asked[n] {
-					delete(d.asked, n)
-					d.held[n] = true
-				}
+				granted(n)
 			case 3:
 				h.Recalled(n, nowNs)
 			case 4:
@@ -163,9 +167,8 @@ func FuzzHolder(f *testing.F) {
 			}
 		}
 		for n := range uint64(imports) {
-			if d.asked[n+1] && h.Granted(n+1, nowNs) == nil {
-				delete(d.asked, n+1)
-				d.held[n+1] = true
+			if d.asked[n+1] {
+				granted(n + 1)
 			}
 		}
 		for range 100 {
