@@ -88,11 +88,11 @@ FUZZ_PACKAGES ?= ./...
 
 ## fuzz: ten seconds on every fuzz target of FUZZ_PACKAGES=./...
 fuzz: tools
-	@for pkg in $$($(GO) list $(FUZZ_PACKAGES)); do \
+	@status=0; for pkg in $$($(GO) list $(FUZZ_PACKAGES)); do \
 		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 10s -fuzzminimizetime 1x $$pkg; \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 10s -fuzzminimizetime 1x $$pkg || status=1; \
 		done; \
-	done
+	done; exit $$status
 
 ## test-grpc: gRPC over comm/vmmc/stream; downloads gRPC
 test-grpc: tools
