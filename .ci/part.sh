@@ -1,14 +1,14 @@
 # Sourced by run and nightly: what they run, part by part, each a target of make.
 
-# record FILE: where the seconds of each part that has passed are kept.
+goes_on="" # not empty: after a part that has failed, too
+
+# record FILE: where the seconds of each part that has passed are kept. Those that fail are in FILE.failed.
 record() {
 	times=$1
 	mkdir -p "$(dirname "$times")"
 	touch "$times"
+	: >"$times.failed"
 }
-
-goes_on="" # not empty: after a part that has failed, too
-failed=()
 
 # part TARGET [VARIABLE=...]: runs it, unless the record has it.
 part() {
@@ -17,18 +17,19 @@ part() {
 	echo "== make $*"
 	make --no-print-directory "$@" || {
 		echo "== make $*: failed after $((SECONDS - start)) s" >&2
+		echo "$*" >>"$times.failed"
 		[ -n "$goes_on" ] || exit 1
-		failed+=("$*")
 		return 0
 	}
 	echo "== make $*: $((SECONDS - start)) s"
 	printf '%s\t%s\n' $((SECONDS - start)) "$*" >>"$times"
 }
 
-# beside TARGET...: parts that run one after the other beside what follows, until join. They share no output with it.
+# beside "TARGET [VARIABLE=...]"...: parts that run one after the other beside what follows, until join. They share no
+# output with it, and no value has a space.
 beside() {
 	set -m # a process group of their own
-	(for target; do part "$target"; done) >"$times.beside" 2>&1 &
+	(for target; do part $target; done) >"$times.beside" 2>&1 &
 	lane=$!
 	set +m
 	trap 'kill -TERM -- "-$lane" 2>/dev/null || true' EXIT
@@ -56,6 +57,6 @@ finish() {
 	awk -F'\t' '{ printf "%5d s  %s\n", $1, $2; sum += $1 } END { printf "%5d s  together\n", sum }' "$times"
 	[ -z "$changed" ] ||
 		echo "$0: parts may write to out/ and bin/ only, but changed or made these files:" $changed >&2
-	[ ${#failed[@]} = 0 ] || printf 'failed: make %s\n' "${failed[@]}" >&2
-	[ -z "$changed" ] && [ ${#failed[@]} = 0 ]
+	sed 's/^/failed: make /' "$times.failed" >&2
+	[ -z "$changed" ] && [ ! -s "$times.failed" ]
 }
