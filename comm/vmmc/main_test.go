@@ -260,7 +260,8 @@ func (tr transport) settle(t testing.TB, i *Import) {
 // the machine stops this process for a second.
 func viaRDMA(t testing.TB, i *Import) {
 	t.Helper()
-	ctx := testContext(t)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit/2)
+	defer cancel() // not when the test ends: a soak comes here often
 	testwait.Until(t, "RDMA to the export", func() bool { return i.AwaitRDMA(ctx) })
 }
 
