@@ -62,7 +62,8 @@ func (j *profiledJob) job(program string, args ...string) (job stack.Job, report
 	j.runs++
 	reports = filepath.Join(j.scratch, fmt.Sprintf("report%d.%%r.json", j.runs))
 	return stack.Job{Stack: j.stack, Device: j.device, Ranks: ranks, Program: append([]string{out}, args...),
-		Environ: []string{"PINWHEEL_WATCH_WAIT=y"}, // on a busy machine the program could end before anything is managed
+		// On a busy machine the program could end before anything is managed, and without a helper nothing is learned.
+		Environ: []string{"PINWHEEL_WATCH_WAIT=y", "PINWHEEL_HELPER_CPU=0"},
 		Under:   []string{command, "run", "--profile=" + j.dir, "--stats=" + reports}}, reports
 }
 
