@@ -6,13 +6,13 @@
 #include "ring.h"
 #include "thread.h"
 
-/* The slow path: the server has to look after the reference. */
-static __attribute__((noinline, unused)) void pw_put_slow(struct pw_thread *t, uint32_t what,
+/* The slow path: the server has to look after the reference. -1 if it does not answer. */
+static __attribute__((noinline, unused)) int pw_put_slow(struct pw_thread *t, uint32_t what,
 		uint32_t domain, const struct pwt_ref *ref)
 {
 	t->mail.domain = domain;
 	t->mail.ref = *ref;
-	pw_ask(t, what);
+	return pw_ask(t, what);
 }
 
 static inline void pw_put(struct pw_thread *t, uint32_t domain, const struct pwt_ref *ref)
@@ -21,8 +21,8 @@ static inline void pw_put(struct pw_thread *t, uint32_t domain, const struct pwt
 
 	if (pw_unlikely(!local))
 		pw_put_slow(t, PW_ASK_RELEASE, domain, ref);
-	else if (pwt_put(local, ref))
-		pw_put_slow(t, PW_ASK_SWEEP, domain, ref);
+	else if (pwt_put(local, ref) && pw_put_slow(t, PW_ASK_SWEEP, domain, ref))
+		__atomic_store_n(&local->table->undone, 1, __ATOMIC_RELEASE); /* it looks at this one when it sweeps or cleans */
 	if (pw_unlikely(__atomic_load_n(&pw.unpublished, __ATOMIC_RELAXED)) &&
 	    __atomic_exchange_n(&pw.unpublished, 0, __ATOMIC_RELAXED))
 		pw_ring_doorbell();

@@ -225,6 +225,8 @@ void pw_stop(void)
 	struct pw_thread *t = pw_self();
 
 	__atomic_store_n(&pw.mode, PW_PLAIN, __ATOMIC_RELEASE);
-	if (t && !pw_is_disabled())
-		pw_ask(t, PW_ASK_STOP);
+	if (!t || pw_is_disabled())
+		return;
+	pw_await_abandoned(t); /* else nothing can be asked, and what is registered stays so */
+	pw_ask(t, PW_ASK_STOP);
 }

@@ -17,6 +17,7 @@ struct pw_thread *pw_thread_new(void); /* NULL if there is no memory */
 extern __thread struct pw_thread *pw_self_ __attribute__((tls_model("initial-exec")));
 void pw_sleep_on(uint32_t *word, uint32_t value, unsigned ms); /* while a futex has this value, and no longer than that */
 void pw_ring_doorbell(void); /* has the server look at mailboxes and grants */
+void pw_await_abandoned(struct pw_thread *t); /* waits until a question that was given up is over, for seconds at most */
 int pw_ask(struct pw_thread *t, uint32_t ask); /* asks the server what t->mail says; -1 if nobody answers, else 0 */
 int pw_ask_within(struct pw_thread *t, uint32_t ask, unsigned seconds); /* likewise; waits no longer than that */
 

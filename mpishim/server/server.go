@@ -198,6 +198,7 @@ func (s *server) serveMailbox(t *C.struct_pw_thread) {
 		s.releaseAbandoned(i, ref)
 	}
 	state.Store(C.PW_MAIL_IDLE)
+	C.pw_futex_wake(&t.mail.state) // pw_await_abandoned
 }
 
 func (s *server) releaseAbandoned(domain uint32, ref regcache.Ref) {
