@@ -20,7 +20,8 @@ GUEST_rdma-full = -test.timeout=30m ./verbs/rdma/... ./internal/cgroup
 # What userfaultfd tells of where the kernel has no guards.
 GUEST_watch = '-test.run=Guards|Elsewhere|LostPages|NoHitOnce|Kind|ForOtherUsers|OnlySoMany|ClientsOfAKilled' ./vmwatch
 GUEST_vmmc = -test.short '-test.run=^TestRDMA(Device|Key|Lease|ExporterIsKilled|LeavesNothing|IsReplaced)' ./comm/vmmc
-GUEST_vmmc-full = -test.timeout=60m ./comm/vmmc/...
+# UCX's put of 1 MiB does not end on Soft-RoCE; test-vmmc-rdma measures it on the software device.
+GUEST_vmmc-full = -test.timeout=60m -test.skip=EveryMeasurement ./comm/vmmc/...
 GUEST_files = ./comm/files/faults
 GUEST_api = api: mpishim/example/run.sh '$(abspath $(SHIM_OUT)/prefix)'
 GUEST_mpi-full = mpi: $(guest_mpi) '$(TEST_MPI_RANKS)' '$(TEST_MPI_POLICIES)' $(TEST_MPI_PROGRAMS)
