@@ -97,6 +97,35 @@ func TestNothingIsOnDemandAtNoCost(t *testing.T) {
 	}
 }
 
+// What comes to a call site once is registered on demand after 8 misses (PW_FRESH_MISSES), though the helper has a
+// processor. Of memory that comes again only the first use is, and some until one of it is recognized.
+func TestMemoryThatComesOnceIsRegisteredOnDemand(t *testing.T) {
+	for _, c := range []struct {
+		environ              string
+		rounds, uses, demand int
+	}{
+		{"PINWHEEL_POLICY=pinwheel", 1, 300, 300 - 8},
+		{"PINWHEEL_POLICY=pinwheel", 4, 4 * 300, 300 - 8},
+		{"PINWHEEL_POLICY=pinwheel", 4, 4 * 8, 0},
+		{"PINWHEEL_POLICY=pinwheel", 5, 5 * 3000, 3000 - 8}, // many more than the table has
+		{"PINWHEEL_POLICY=leave-pinned", 1, 300, 0},
+		{"PINWHEEL_COST=0", 1, 300, 0},
+		{"PINWHEEL_IDLE_POLICY=off", 1, 300, 0},
+	} {
+		buffers := c.uses / c.rounds
+		t.Run(fmt.Sprintf("%s, %d buffers, %d times", c.environ, buffers, c.rounds), func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "stats.json")
+			status, said := play(t, theStage(t), []string{c.environ, "PINWHEEL_HELPER_CPU=0", "PINWHEEL_STATS=" + file},
+				"path", fmt.Sprint(buffers), fmt.Sprint(c.rounds), "1", fmt.Sprint(buffers))
+			if r := readReport(t, file); status != 0 || r.Uses != uint64(c.uses) ||
+				r.Demand.Uses < uint64(c.demand) || r.Demand.Uses != r.Demand.Fresh || r.Demand.Uses > uint64(c.demand+(c.rounds-1)*c.demand/10) {
+				t.Errorf("status %d: %s\n%d of %d uses on demand, want %d of %d", status, said, r.Demand.Uses, r.Uses, c.demand, c.uses)
+			}
+		})
+	}
+}
+
 func TestProgramsLiveAsWithoutUsOnDemand(t *testing.T) {
 	dir := theStage(t)
 	for how, want := range map[string]int{

@@ -47,6 +47,10 @@ func TestReportSaysWhyNothingWasReleased(t *testing.T) {
 		"it did release": {given(func(r *Rank) { r.HelperDeregs = 1 }), ""},
 		"parked at times": {given(func(r *Rank) { r.HelperDeregs, r.Parks, r.FirstParkNs, r.ParkedNs = 9, 2, 5e9, 4e9 }),
 			"No idle core at times: the helper was parked from 5.0 s on, for 4.0 s of 13.9 s"},
+		"on demand": {given(func(r *Rank) { r.Demand = Demand{Uses: 9, Fresh: 9, RegisterNs: 2e6} }),
+			"On demand: 9 uses registered memory for no other, in 2.0 ms: 9 where memory was new each time."},
+		"on demand, for two reasons": {given(func(r *Rank) { r.Demand = Demand{Uses: 9, Fresh: 2} }),
+			": 7 as no core was idle, 2 where memory was new each time."},
 		"quota used up": {given(func(r *Rank) { r.Parks, r.FirstParkNs, r.ParkedNs, r.QuotaUsedUpNs = 1, 3e9, 10.9e9, 9e9 }),
 			"Nothing was released: the CPU quota is used up; the helper was parked from 3.0 s on, for 10.9 s of 13.9 s (raise " +
 				"the CPU quota"},

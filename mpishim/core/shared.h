@@ -37,6 +37,7 @@ struct pw_site {
 	uint64_t uses, freed;
 	uint64_t spent_ticks;
 	uint64_t saved; /* pages times PW_LONG_TICKS ticks */
+	uint32_t fresh, fresh_needed; /* (C) misses of memory that had not come before; more have the next one on demand */
 } __attribute__((aligned(64)));
 
 /* The end of the latest use of a buffer, whose registration is on demand. Atomic; the words of an entry are of two
@@ -333,13 +334,15 @@ struct pw_shared {
 	uint32_t kept_regs;  /* (C) managed and early registrations that the transport had when MPI_Finalize began */
 
 	/*
-	 * Registrations on demand, while the helper has no processor of its own: preload/demand.h. All are atomic, and any
-	 * thread adds to those of C.
+	 * Registrations on demand, while the helper has no processor of its own, and of memory that is never used twice:
+	 * preload/demand.h. All are atomic, and any thread adds to those of C.
 	 */
 	struct pw_site *sites; /* (C) push-only list */
-	uint64_t demand_limit; /* (Go) demand_ticks up to which memory is registered on demand; 0: none is */
+	uint64_t demand_limit; /* (Go) demand_ticks up to which memory is registered on demand; 0: none is, unless it is fresh */
+	uint32_t demand_fresh; /* (Go) memory is registered on demand where it is never used twice */
 	uint64_t demand_ticks; /* (C) what a cache would have spared */
 	uint64_t demand_uses, demand_all_ticks; /* (C) all uses on demand, and what their registrations took */
+	uint64_t demand_fresh_uses; /* (C) of demand_uses, those of fresh memory */
 	uint64_t demand_bytes, demand_peak_bytes; /* (C) registered on demand now, and at most */
 	uint64_t demand_held; /* (C) pages times PW_LONG_TICKS ticks for which they were registered on demand */
 	struct pw_last_use last_uses[PW_LAST_USES]; /* (C) by a hash of start */

@@ -11,6 +11,27 @@ static void spend(struct pw_site *site, uint64_t ticks)
 
 static uint64_t page_bytes(void) { return pw.page_mask + 1; }
 
+/* Starts of buffers that have missed; atomic. One that is there makes room for another only once in KEEPS misses: if each
+ * did, many more buffers in turn than there are places would be forgotten when they come again. */
+static uint64_t missed[1 << 10];
+#define KEEPS 64u
+
+/* The counts are not exact beside another thread's, which misleads nobody. */
+void pw_demand_missed(struct pw_site *site, uint64_t start)
+{
+	uint64_t *place = &missed[pw_demand_hash(start)], was = __atomic_load_n(place, __ATOMIC_RELAXED);
+	uint32_t fresh = __atomic_load_n(&site->fresh, __ATOMIC_RELAXED);
+
+	if (was == start) {
+		__atomic_store_n(&site->fresh_needed, fresh < UINT32_MAX / 2 ? 2 * fresh : UINT32_MAX, __ATOMIC_RELAXED);
+		return;
+	}
+	if (!was || fresh % KEEPS == 0)
+		__atomic_store_n(place, start, __ATOMIC_RELAXED);
+	if (fresh < UINT32_MAX)
+		__atomic_store_n(&site->fresh, fresh + 1, __ATOMIC_RELAXED);
+}
+
 void pw_demand_registered(uint64_t start, uint64_t bytes, uint64_t start_ticks, uint64_t end_ticks)
 {
 	struct pw_last_use *last = pw_last_use_at(start);
@@ -23,12 +44,13 @@ void pw_demand_registered(uint64_t start, uint64_t bytes, uint64_t start_ticks, 
 	spend(site, end_ticks - start_ticks);
 }
 
-void pw_demand_begins(uint64_t pages, uint64_t ticks)
+void pw_demand_begins(enum pw_demand why, uint64_t pages, uint64_t ticks)
 {
 	uint64_t bytes = __atomic_add_fetch(&pw.demand_bytes, pages * page_bytes(), __ATOMIC_RELAXED);
 	uint64_t peak = __atomic_load_n(&pw.demand_peak_bytes, __ATOMIC_RELAXED);
 
 	add(&pw.demand_uses, 1);
+	add(&pw.demand_fresh_uses, why == PW_FRESH);
 	add(&pw.demand_all_ticks, ticks);
 	while (bytes > peak &&
 	       !__atomic_compare_exchange_n(&pw.demand_peak_bytes, &peak, bytes, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))

@@ -151,14 +151,15 @@ static uint64_t pages_of(const struct v_mr *mr) { return pw_whole_pages(mr->addr
 static __attribute__((noinline)) int register_on_demand(struct pw_thread *t, struct pw_mr_state *r, void *pd, void *addr,
 		size_t bytes, unsigned access)
 {
+	enum pw_demand why = pw_is_on_demand(r->call.site);
 	struct v_mr *mr;
 	uint64_t now;
 
-	if (!pw_is_on_demand(r->call.site) || !(mr = register_past(t, pd, addr, bytes, (uintptr_t)addr, access)))
+	if (!why || !(mr = register_past(t, pd, addr, bytes, (uintptr_t)addr, access)))
 		return 0;
 	now = pw_ticks();
 	pw_demand_registered((uint64_t)addr, bytes, r->start_ticks, now);
-	pw_demand_begins(pages_of(mr), now - r->start_ticks);
+	pw_demand_begins(why, pages_of(mr), now - r->start_ticks);
 	r->mr = *mr;
 	r->ref = (struct pwt_ref){.id = PW_ON_DEMAND, .keys = now};
 	r->plain = mr;
@@ -200,6 +201,8 @@ static struct pw_mr *acquire_announced(struct pw_thread *t, void *pd, void *addr
 	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
 	if (!is_hit && caller)
 		__atomic_store_n(&pw.caller, (uint64_t)caller, __ATOMIC_RELAXED);
+	if (!is_hit)
+		pw_demand_missed(r->call.site, (uint64_t)addr);
 	if (!is_hit && register_on_demand(t, r, pd, addr, bytes, access))
 		return h;
 	if (!is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, &r->ref)) {

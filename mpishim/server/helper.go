@@ -39,8 +39,11 @@ func (s *server) startHelper() {
 	}
 	wants := at32(&s.sh.want_events)
 	wants.Store(1)
-	if !s.engine.StartHelper(o) {
+	switch {
+	case !s.engine.StartHelper(o):
 		wants.Store(0)
+	case s.demand != nil && s.set.Cost > 0:
+		at32(&s.sh.demand_fresh).Store(1)
 	}
 }
 
@@ -74,6 +77,7 @@ func (s *server) profile() *engine.ProfileOptions {
 
 func (s *server) stopHelper() {
 	at32(&s.sh.want_events).Store(0)
+	at32(&s.sh.demand_fresh).Store(0)
 	_ = s.engine.Close() // it does not fail
 	s.demand.set(false)
 	if h := s.engine.HelperStats(); s.set.Log == "debug" && h.CPUNs > 0 {
