@@ -122,12 +122,11 @@ void pw_ring_doorbell(void)
 
 void pw_await_abandoned(struct pw_thread *t)
 {
-	const struct timespec second = {.tv_sec = 1};
 	uint64_t start = pw_clock_ns(CLOCK_MONOTONIC);
 
 	while (__atomic_load_n(&t->mail.state, __ATOMIC_ACQUIRE) == PW_MAIL_ABANDONED &&
 	       pw_clock_ns(CLOCK_MONOTONIC) - start < NEXT_TIMEOUT_S * 1000000000ull)
-		futex(&t->mail.state, FUTEX_WAIT, PW_MAIL_ABANDONED, &second);
+		pw_sleep_on(&t->mail.state, PW_MAIL_ABANDONED, 1000);
 }
 
 int pw_ask(struct pw_thread *t, uint32_t ask) { return pw_ask_within(t, ask, ANSWER_TIMEOUT_S); }

@@ -199,10 +199,11 @@ static struct pw_mr *acquire_announced(struct pw_thread *t, void *pd, void *addr
 	r->access = access;
 	local = pw_local(t, (uint32_t)domain);
 	is_hit = local && pwt_get(local, addr, bytes, pwt_want(access), &r->ref);
-	if (!is_hit && caller)
-		__atomic_store_n(&pw.caller, (uint64_t)caller, __ATOMIC_RELAXED);
-	if (!is_hit)
+	if (!is_hit) {
+		if (caller)
+			__atomic_store_n(&pw.caller, (uint64_t)caller, __ATOMIC_RELAXED);
 		pw_demand_missed(r->call.site, (uint64_t)addr);
+	}
 	if (!is_hit && register_on_demand(t, r, pd, addr, bytes, access))
 		return h;
 	if (!is_hit && register_or_ask(t, (unsigned)domain, addr, bytes, access, announced, &r->ref)) {

@@ -23,9 +23,9 @@ import (
 	"pinwheel/schedule"
 )
 
-// demand has the threads of the program register memory on demand while the helper has no processor of its own, and
-// where memory is new each time (mpishim/preload/demand.h). A few times a second it reads what the call sites have counted, and tells them what
-// schedule.Demand decides.
+// demand has the threads of the program register memory on demand while the helper has no processor of its own
+// (mpishim/preload/demand.h). A few times a second it reads what the call sites have counted, and tells them what
+// schedule.Demand decides. Where memory is new each time, they do so without it.
 type demand struct {
 	sh        *C.struct_pw_shared
 	cost      float64
@@ -188,7 +188,8 @@ func (d *demand) report(r *report.Rank) {
 	}
 	heldByteNs := float64(at64(&d.sh.demand_held).Load()) * float64(mem.PageSize*C.PW_LONG_TICKS) * d.nsPerTick()
 	r.Demand = report.Demand{
-		Uses: at64(&d.sh.demand_uses).Load(), Fresh: at64(&d.sh.demand_fresh_uses).Load(), Bytes: int64(heldByteNs / max(r.Seconds*1e9, 1)),
+		Uses: at64(&d.sh.demand_uses).Load(), Fresh: at64(&d.sh.demand_fresh_uses).Load(),
+		Bytes:      int64(heldByteNs / max(r.Seconds*1e9, 1)),
 		RegisterNs: d.ns(&d.sh.demand_all_ticks), LookNs: d.ownNs.Load(),
 	}
 	r.Cost.Share, r.Cost.DemandNs = d.cost, d.spentNs()
