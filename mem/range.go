@@ -26,6 +26,9 @@ var (
 	ErrEmpty = errors.New("mem: empty range")
 	// ErrOverflow is returned for a range whose end lies beyond the address space.
 	ErrOverflow = errors.New("mem: range exceeds the address space")
+	// ErrChanged is returned for a range whose mapping changed, or was about to, while it was registered: another try may
+	// succeed.
+	ErrChanged = errors.New("mem: range changed while it was registered")
 )
 
 // PageSize is the size in bytes of a small page of this machine; memory is

@@ -242,6 +242,8 @@ func (c *Cache) publishRegionUnlocking(g *region, generation uint64, a Published
 	case result != nil:
 	case g.verify || c.grantWatcher.ChangedSince(generation, g.rng):
 		result = errMoved // or nobody can tell
+	case errors.Is(refused, mem.ErrChanged):
+		result = errMoved
 	case refused != nil:
 		result = errors.Join(errUncacheable, refused)
 	}

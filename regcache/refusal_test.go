@@ -82,6 +82,26 @@ func TestDeviceMemoryIsRegisteredForEachUse(t *testing.T) {
 	}
 }
 
+func TestMemoryThatMayBeADevicesIsRegisteredAgain(t *testing.T) {
+	w := newWatcher(t)
+	fx, d := newRefusing(t, Options{Watcher: w})
+	w.absent = 1
+	if fx.use(span(0, 16), both, First) == 0 {
+		t.Error("not kept")
+	}
+	fx.use(span(0, 16), both, Hit)
+	if got := d.tried(); got != 2 || d.Usage().Regions != 1 {
+		t.Errorf("registered %d times, %+v kept", got, d.Usage())
+	}
+	w.absent = 2 // it changes all the time
+	if fx.use(span(20, 16), both, First) != 0 {
+		t.Error("kept")
+	}
+	if got := d.tried(); got != 3 || d.Usage().Regions != 1 {
+		t.Errorf("registered %d times, %+v kept", got, d.Usage())
+	}
+}
+
 func TestBufferBesideDeviceMemoryIsKept(t *testing.T) {
 	w := newWatcher(t)
 	w.foreign = func(r mem.Range) bool { return r.Overlaps(span(8, 8)) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 
+	"pinwheel/mem"
 	"pinwheel/verbs"
 )
 
@@ -125,7 +126,7 @@ func (c *Cache) pinUnlocking(g *region, w Watcher, a *ahead) (mr verbs.Region, e
 				return mr, nil
 			}
 			moved++
-			again := g.verify && moved <= movedRetries && !errors.Is(err, ErrFault)
+			again := errors.Is(err, mem.ErrChanged) && (moved == 1 || g.verify && moved <= movedRetries)
 			if undone = c.deregisterUnlocking(mr); undone == nil && again {
 				continue
 			}

@@ -29,6 +29,7 @@ type watcher struct {
 	stale    map[uint64]bool      // tokens whose range changed without notice
 	pinning  func()               // called between Pinning and Pinned
 	foreign  func(mem.Range) bool // what is memory of a device
+	absent   int                  // how often Pinned finds no pages, and does not know why
 	asked    int                  // calls of Pinned
 }
 
@@ -76,12 +77,16 @@ func (w *watcher) Pinned(token uint64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++
+	if w.absent > 0 {
+		w.absent--
+		return mem.ErrChanged
+	}
 	if w.foreign != nil && w.foreign(w.watched[token]) {
 		return vmwatch.ErrForeign
 	}
 	if w.stale[token] {
 		delete(w.stale, token)
-		return errors.New("changed while it was pinned")
+		return mem.ErrChanged
 	}
 	return nil
 }

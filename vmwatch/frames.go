@@ -71,7 +71,7 @@ func (v *frameVerifier) pinned() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.good = v.same(); !v.good {
-		return ErrChanged
+		return mem.ErrChanged
 	}
 	return nil
 }

@@ -46,18 +46,53 @@ func TestRangeWithoutPagesOfTheProcessIsRefused(t *testing.T) {
 	underEach(t, func(t *testing.T, w *Watcher) {
 		var said []string
 		w.onRefused = func(message string) { said = append(said, message) }
+		tells := w.Mechanism() == TPS || w.Mechanism() == TP || w.Mechanism() == Fentry
 		for range 2 {
-			if err := pinned(t, w, mapNothing(t, 4<<20)); err == nil {
-				t.Error("memory that may be a device's can be kept")
-			} else if m := w.Mechanism(); (m == TPS || m == TP || m == Fentry) &&
-				!(errors.Is(err, ErrForeign) && errors.Is(err, ErrNotCacheable)) {
-				t.Error(err)
+			r := mapNothing(t, 4<<20)
+			if err := pinned(t, w, r); err == nil || tells && !errors.Is(err, mem.ErrChanged) {
+				t.Errorf("memory that may be a device's, or about to be freed: %v", err)
+			}
+			if err := pinned(t, w, r); err == nil ||
+				tells && !(errors.Is(err, ErrForeign) && errors.Is(err, ErrNotCacheable)) {
+				t.Errorf("memory that is a device's: %v", err)
 			}
 		}
-		if m := w.Mechanism(); (m == TPS || m == TP || m == Fentry) && len(said) != 1 {
+		if tells && len(said) != 1 {
 			t.Errorf("said %q", said)
 		}
 	})
+}
+
+// munmap(2) tells before it takes the pages, and after it. Whoever watches and registers the range in between may see
+// neither.
+func TestRangesThatAreAboutToBeFreedAreNotTakenForADevices(t *testing.T) {
+	for _, m := range []string{"fentry", "tps", "tp"} {
+		t.Run(m, func(t *testing.T) {
+			w := openOrExplain(t, m)
+			w.onRefused = func(message string) { t.Error(message) }
+			for range 2 * maxAbsent {
+				if err := pinned(t, w, mapNothing(t, mem.PageSize)); !errors.Is(err, mem.ErrChanged) {
+					t.Fatal(err)
+				}
+			}
+			if len(w.absent) > maxAbsent {
+				t.Errorf("%d ranges are remembered", len(w.absent))
+			}
+			s, _ := subject(t)
+			for range 2 { // it has pages in between
+				if err := unix.Madvise(s.Range.Bytes(), unix.MADV_DONTNEED); err != nil {
+					t.Fatal(err)
+				}
+				if err := pinned(t, w, s.Range); !errors.Is(err, mem.ErrChanged) {
+					t.Error(err)
+				}
+				s.Fill(1)
+				if err := pinned(t, w, s.Range); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
 }
 
 func TestRangeThatWasFreedIsNotTakenForADevices(t *testing.T) {
@@ -73,7 +108,7 @@ func TestRangeThatWasFreedIsNotTakenForADevices(t *testing.T) {
 			}
 			defer w.Unwatch(token)
 			unmap(t, s, s.Range)
-			if err := w.Pinned(token); !errors.Is(err, ErrChanged) || said != 0 {
+			if err := w.Pinned(token); !errors.Is(err, mem.ErrChanged) || said != 0 {
 				t.Errorf("%v, said %d times", err, said)
 			}
 		})

@@ -95,7 +95,7 @@ func TestFramesThatAppearWhileRegisteringAreNotTrusted(t *testing.T) {
 	if err != nil || !verify {
 		t.Fatal(verify, err)
 	}
-	for _, want := range []error{ErrChanged, nil} {
+	for _, want := range []error{mem.ErrChanged, nil} {
 		w.Pinning(token)
 		for at := r.Start; at < r.End; at += mem.Addr(mem.PageSize) {
 			store(at, 1) // as a registration brings pages in

@@ -176,7 +176,7 @@ func (u *uffdRange) pinning() {
 // the cache hears while it knows the range.
 func (u *uffdRange) pinned() error {
 	if !u.intact() {
-		return ErrChanged
+		return mem.ErrChanged
 	}
 	u.trusted.Store(!u.n.guards && !u.n.removed.overlap(u.r))
 	return nil

@@ -13,9 +13,6 @@ var (
 	// ErrNotCacheable is returned by Watch for a range whose changes the
 	// mechanism can neither see nor verify: register it for each operation.
 	ErrNotCacheable = errors.New("vmwatch: changes of this range can't be seen (register it for each operation)")
-	// ErrChanged is returned by Pinned when the range changed while it was
-	// being pinned: deregister and try again.
-	ErrChanged = errors.New("vmwatch: range changed while it was pinned")
 	// ErrForeign is returned by Pinned for a range that has no pages of this process, as memory of a GPU: nothing that is
 	// watched changes when it is freed. It is an ErrNotCacheable.
 	ErrForeign = fmt.Errorf("%w: it has no pages of this process (memory of a device?)", ErrNotCacheable)
@@ -40,12 +37,13 @@ type Watcher struct {
 	// path of a hit that must be verified. source.mu is taken inside it.
 	mu      sync.Mutex
 	regions map[uint64]*region
-	last    uint64 // last token given
-	seen    uint64 // the source's records that Drain has reported
+	absent  map[mem.Range]bool // registered lately without getting pages; see Pinned
+	last    uint64             // last token given
+	seen    uint64             // the source's records that Drain has reported
 }
 
 func newWatcher(s *source) *Watcher {
-	w := &Watcher{source: s, gen: still(), frames: s.frames, regions: map[uint64]*region{}}
+	w := &Watcher{source: s, gen: still(), frames: s.frames, regions: map[uint64]*region{}, absent: map[mem.Range]bool{}}
 	if s.note != nil {
 		w.gen, w.seen = s.note.word(), s.note.first()
 	}
@@ -209,9 +207,13 @@ func (w *Watcher) Pinning(token uint64) {
 }
 
 // Pinned must be called after the first registration of a range since Watch, and after each of a range that needs
-// verification. If it fails, the registration must not be kept: with ErrChanged another try may
+// verification. If it fails, the registration must not be kept: with mem.ErrChanged another try may
 // succeed, with ErrForeign none will until the mapping changes. It takes a microsecond for 64 KiB, and
 // some 10 ns for each further page.
+//
+// A free that is told of before it happens, and again after it, may take the pages of a range that was watched and
+// registered in between, and Pinned may look before it is told of again. So only a range that is registered twice in
+// succession without getting pages is a device's.
 func (w *Watcher) Pinned(token uint64) error {
 	reg := w.region(token)
 	switch {
@@ -220,14 +222,36 @@ func (w *Watcher) Pinned(token uint64) error {
 	case reg.verify != nil:
 		return reg.verify.pinned()
 	case w.source.pages.areOurs(reg.r):
+		w.hasPages(reg.r)
 		return nil
-	case w.ChangedSince(reg.since, reg.r): // so that is why
-		return fmt.Errorf("pinned %v: %w", reg.r, ErrChanged)
+	case w.ChangedSince(reg.since, reg.r) || !w.lacksPagesAgain(reg.r):
+		return fmt.Errorf("pinned %v: %w", reg.r, mem.ErrChanged)
 	}
+	return fmt.Errorf("pinned %v: %w", reg.r, ErrForeign)
+}
+
+// maxAbsent bounds how many ranges without pages are remembered.
+const maxAbsent = 64
+
+func (w *Watcher) hasPages(r mem.Range) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tellOnce(&w.foreign, "memory of a device, as a GPU's, is registered for each use: nothing tells when it is freed")
-	return fmt.Errorf("pinned %v: %w", reg.r, ErrForeign)
+	delete(w.absent, r)
+}
+
+// lacksPagesAgain reports whether r had no pages the last time, either, and tells of it.
+func (w *Watcher) lacksPagesAgain(r mem.Range) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.absent[r] {
+		w.tellOnce(&w.foreign, "memory of a device, as a GPU's, is registered for each use: nothing tells when it is freed")
+		return true
+	}
+	if len(w.absent) == maxAbsent {
+		clear(w.absent)
+	}
+	w.absent[r] = true
+	return false
 }
 
 // Unchanged reports whether the range still has the pages that it had when Pinned was called. It

@@ -85,8 +85,9 @@ int pinwheel_watch_subscribe(pinwheel_watch *watch, const void *address, size_t 
  * Call it once, after the memory was registered. From then on the range may be valid.
  *
  * Returns -EAGAIN if the memory was mapped anew since pinwheel_watch_subscribe, or if pages of it were
- * not there before: another try may succeed. -ENOTSUP for memory of a device, as a GPU's. After either,
- * deregister and unsubscribe. A microsecond for 64 KiB, and some 10 ns for each further page.
+ * not there before: another try may succeed. -ENOTSUP for memory of a device, as a GPU's, which is certain
+ * only at the second try. After either, deregister and unsubscribe. A microsecond for 64 KiB, and some
+ * 10 ns for each further page.
  */
 int pinwheel_watch_registered(pinwheel_watch_range *range);
 

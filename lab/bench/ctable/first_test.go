@@ -287,6 +287,21 @@ func TestFirstUseOfDeviceMemoryIsNotKept(t *testing.T) {
 	f.keepsUse(page(0, 4))                              // new memory at the address
 }
 
+// What may be a device's, or about to be freed, is registered again by its next use.
+func TestFirstUseWithoutPagesIsRegisteredAgain(t *testing.T) {
+	f := newFirsts(t, regcache.Options{})
+	f.w.absent = true
+	ref := f.use(page(0, 4))
+	f.Publish()
+	if _, ok := f.thread.Hit(page(0, 4)); ok || !f.Known(ref.ID()) {
+		t.Errorf("hit %v, known %v", ok, f.Known(ref.ID()))
+	}
+	f.thread.Drop(ref)
+	f.expect(0, 0)
+	f.w.absent = false
+	f.keepsUse(page(0, 4))
+}
+
 // Nobody tells when memory becomes writable. Only a thread that tries it finds out.
 func TestFirstUseDisprovesThatMemoryCannotBeRegistered(t *testing.T) {
 	f := newFirsts(t, regcache.Options{Fallback: true})

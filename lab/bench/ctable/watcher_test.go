@@ -37,6 +37,7 @@ type watcher struct {
 	refuses   func() error // Watch; nil: it doesn't
 	verify    bool         // by Watch
 	foreign   bool         // Pinned refuses
+	absent    bool         // Pinned finds no pages, and does not know why
 	asked     int          // calls of Pinned
 	unwritten bool         // records are not there when the word has moved
 
@@ -95,8 +96,11 @@ func (w *watcher) Pinning(uint64) {}
 func (w *watcher) Pinned(uint64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.asked++; w.foreign {
+	switch w.asked++; {
+	case w.foreign:
 		return vmwatch.ErrForeign
+	case w.absent:
+		return mem.ErrChanged
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"unsafe"
 
 	"pinwheel/mem"
-	"pinwheel/vmwatch"
 )
 
 // subscription is what a pinwheel_watch_range stands for.
@@ -81,7 +80,7 @@ func watchRegistered(c *C.pinwheel_watch_range) C.int {
 		w.see()
 		switch {
 		case s.state() != C.WATCH_NEW:
-			return fmt.Errorf("registered %v: %w", s.r, vmwatch.ErrChanged)
+			return fmt.Errorf("registered %v: %w", s.r, mem.ErrChanged)
 		case s.verify:
 			s.setState(C.WATCH_VERIFIED)
 		default:

@@ -52,7 +52,7 @@ func guarded(f func() error) (status C.int) {
 		return 0
 	case errors.Is(err, vmwatch.ErrNotCacheable), errors.Is(err, vmwatch.ErrUnavailable):
 		return -C.ENOTSUP
-	case errors.Is(err, vmwatch.ErrChanged):
+	case errors.Is(err, mem.ErrChanged):
 		return -C.EAGAIN
 	case errors.Is(err, mem.ErrEmpty), errors.Is(err, mem.ErrOverflow), errors.Is(err, vmwatch.ErrMechanism):
 		return -C.EINVAL
