@@ -61,7 +61,7 @@ func (k *kind) listen(t *testing.T) string {
 	if k.local {
 		return "unix:" + filepath.Join(testwait.ShortDir(t), "s")
 	}
-	return "127.0.0.1:0"
+	return testwait.Loopback() + ":0"
 }
 
 // overKinds runs a test over each transport, over RDMA where there is a device.

@@ -169,7 +169,7 @@ func TestSignalsEndTheExporter(t *testing.T) {
 
 func TestMetricsOverAPort(t *testing.T) {
 	job := joined(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
+	l, err := net.Listen("tcp", testwait.Loopback()+":0") // a port that is free
 	if err != nil {
 		t.Fatal(err)
 	}

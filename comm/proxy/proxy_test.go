@@ -110,7 +110,7 @@ func TestProxiesWithATokenTalkOverTLS(t *testing.T) {
 	if err := os.WriteFile(token, []byte(strings.Repeat("t", 40)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
+	l, err := net.Listen("tcp", testwait.Loopback()+":0") // a port that is free
 	if err != nil {
 		t.Fatal(err)
 	}
