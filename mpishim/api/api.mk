@@ -1,7 +1,6 @@
 # The C API: the library that transports link, its example, and what "make install"
 # installs. Included by mpishim.mk.
 
-API_VERSION := 0.1.0
 API_SONAME := libpinwheel-api.so.0
 API_SRC := $(wildcard mpishim/core/*.c mpishim/api/*.c)
 API_HDR := $(wildcard mpishim/api/*.h mpishim/include/*.h) $(SHIM_HDR)
@@ -54,7 +53,7 @@ install-api: api
 	for l in $(API_SONAME) $(GO_SONAMES); do ln -sf $$l $(DESTDIR)$(LIBDIR)/$${l%.0} || exit 1; done
 	install -m 644 $(addprefix mpishim/include/,pinwheel.h pinwheel_verbs.h pinwheel_vmmc.h pinwheel_watch.h) $(DESTDIR)$(INCLUDEDIR)/
 	for p in pinwheel pinwheel-vmmc pinwheel-watch; do \
-		sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(API_VERSION)|' \
+		sed "s|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$$(packaging/version.sh --package)|" \
 			mpishim/include/$$p.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$p.pc || exit 1; done
 	install -m 644 $(addprefix mpishim/include/,pinwheel.3 pinwheel_vmmc.3 pinwheel_watch.3) $(DESTDIR)$(MANDIR)/man3/
 	for f in $(API_FUNCTIONS); do echo '.so man3/pinwheel.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done

@@ -133,7 +133,6 @@ int pw_ask(struct pw_thread *t, uint32_t ask) { return pw_ask_within(t, ask, ANS
 
 int pw_ask_within(struct pw_thread *t, uint32_t ask, unsigned seconds)
 {
-	const struct timespec second = {.tv_sec = 1};
 	struct pw_mailbox *m = &t->mail;
 	uint32_t state;
 	uint64_t start;
@@ -151,7 +150,7 @@ int pw_ask_within(struct pw_thread *t, uint32_t ask, unsigned seconds)
 	while ((state = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE)) != PW_MAIL_DONE) {
 		if (pw_clock_ns(CLOCK_MONOTONIC) - start > (uint64_t)seconds * 1000000000u && give_up(m))
 			return -1;
-		futex(&m->state, FUTEX_WAIT, state, &second);
+		pw_sleep_on(&m->state, state, 1000);
 	}
 	__atomic_store_n(&unanswered, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->state, PW_MAIL_IDLE, __ATOMIC_RELAXED);
