@@ -55,7 +55,9 @@ static void posts_while_data_moves(void)
 	make_end(&b, IBV_QPT_RC);
 	connect_ends(&a, &b);
 	l = region(a.pd, n, ALL_RIGHTS), r = region(b.pd, n, ALL_RIGHTS), small = region(a.pd, 4096, ALL_RIGHTS);
-	for (char c = 1; c < 20 && !beside; c++) {
+	for (int i = 0; i < 2000 && !beside; i++) { /* on a busy machine, few posts meet a move under way */
+		const char c = (char)(1 + i % 20);
+
 		memset(l.p, c, n);
 		memset(small.p, 100 + c, 4096);
 		CHECK(!post(a.qp, IBV_WR_RDMA_WRITE, 1, l, n, r));
