@@ -25,13 +25,16 @@ type stage struct {
 	err     error
 }
 
-// staged is the directory of the stage, "" before it is built.
+// staged is the directory of the stage, "" before it is made.
 var staged string
 
+var makeStage = sync.OnceValues(func() (dir string, err error) {
+	staged, err = os.MkdirTemp("", "pinwheel-standin")
+	return staged, err
+})
+
 var build = sync.OnceValue(func() (s stage) {
-	s.dir, s.err = os.MkdirTemp("", "pinwheel-standin")
-	staged = s.dir
-	if s.err != nil {
+	if s.dir, s.err = makeStage(); s.err != nil {
 		return s
 	}
 	at := func(name string) string { return filepath.Join(s.dir, name) }
@@ -41,8 +44,8 @@ var build = sync.OnceValue(func() (s stage) {
 		return err
 	})
 	first.Go(func() error {
-		library := goLibrary(s.dir)
-		return compile(library[0], library[1:]...)
+		_, err := goLibrary()
+		return err
 	})
 	if s.err = first.Wait(); s.err != nil {
 		return s
@@ -109,12 +112,17 @@ var build = sync.OnceValue(func() (s stage) {
 	return s
 })
 
-// goLibrary is the command that builds the half of the library that is in Go. Without symbols (-s, -w) it is linked in
-// half the time.
-func goLibrary(dir string) []string {
-	return []string{"go", "build", "-buildmode=c-shared", "-ldflags", "-s -w -extldflags=-Wl,-soname,libpinwheel-go.so",
-		"-o", filepath.Join(dir, "libpinwheel-go.so"), "./server"}
-}
+// goLibrary builds the half of the library that is in Go, in the directory of the stage, and returns its path. Without
+// symbols (-s, -w) it is linked in half the time.
+var goLibrary = sync.OnceValues(func() (path string, err error) {
+	dir, err := makeStage()
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "libpinwheel-go.so")
+	return path, compile("go", "build", "-buildmode=c-shared", "-ldflags", "-s -w -extldflags=-Wl,-soname,libpinwheel-go.so",
+		"-o", path, "./server")
+})
 
 func TestMain(m *testing.M) {
 	status := m.Run()
