@@ -52,8 +52,8 @@ install-api: api
 	install -m 755 $(SHIM_LIB)/libpinwheel-go.so $(DESTDIR)$(PKGLIBDIR)/
 	for l in $(API_SONAME) $(GO_SONAMES); do ln -sf $$l $(DESTDIR)$(LIBDIR)/$${l%.0} || exit 1; done
 	install -m 644 $(addprefix mpishim/include/,pinwheel.h pinwheel_verbs.h pinwheel_vmmc.h pinwheel_watch.h) $(DESTDIR)$(INCLUDEDIR)/
-	for p in pinwheel pinwheel-vmmc pinwheel-watch; do \
-		sed "s|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$$(packaging/version.sh --package)|" \
+	version=$$(packaging/version.sh --package); for p in pinwheel pinwheel-vmmc pinwheel-watch; do \
+		sed "s|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$$version|" \
 			mpishim/include/$$p.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$p.pc || exit 1; done
 	install -m 644 $(addprefix mpishim/include/,pinwheel.3 pinwheel_vmmc.3 pinwheel_watch.3) $(DESTDIR)$(MANDIR)/man3/
 	for f in $(API_FUNCTIONS); do echo '.so man3/pinwheel.3' > $(DESTDIR)$(MANDIR)/man3/$$f.3; done
