@@ -48,7 +48,7 @@ var mpiLibraries = []mpiLibrary{
 
 // buildCommand makes bin/pinwheel, built once beside the libraries of the stage.
 var buildCommand = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(build().dir, "pinwheel")
+	path := filepath.Join(staged, "pinwheel")
 	out, err := exec.Command("go", "build", "-o", path, "../cmd/pinwheel").CombinedOutput()
 	if err != nil {
 		return string(out), err
@@ -117,7 +117,7 @@ func (m mpiLibrary) start(t *testing.T, ranks int, environ, pinwheel []string, c
 			t.Fatalf("%v\n%s", err, path)
 		}
 		args = slices.Concat([]string{path}, pinwheel,
-			[]string{"--library", filepath.Join(build().dir, "libpinwheel.so"), "--"}, args)
+			[]string{"--library", filepath.Join(staged, "libpinwheel.so"), "--"}, args)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), jobDeadline)
 	defer cancel()

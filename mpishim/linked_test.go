@@ -56,7 +56,8 @@ var errLinked error
 func theLinkedStage(t *testing.T) string {
 	t.Helper()
 	dir := theStage(t)
-	buildLinkedOnce.Do(func() { errLinked = buildLinked(dir, objectsOf(build().objects, "core", "api"), linkedPrograms) })
+	objects, _ := build() // of which theStage has told the error
+	buildLinkedOnce.Do(func() { errLinked = buildLinked(dir, objectsOf(objects, "core", "api"), linkedPrograms) })
 	if errLinked != nil {
 		t.Fatal(errLinked)
 	}

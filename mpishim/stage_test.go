@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,44 +19,30 @@ import (
 	"pinwheel/internal/testwait"
 )
 
-// stage is a directory with the libraries, the stand-ins and the programs.
-type stage struct {
-	dir     string
-	objects []string // of the libraries
-	err     error
-}
-
-// staged is the directory of the stage, "" before it is made.
+// staged is the stage: a directory with the libraries, the stand-ins and the programs. TestMain makes and removes it.
 var staged string
 
-var makeStage = sync.OnceValues(func() (dir string, err error) {
-	staged, err = os.MkdirTemp("", "pinwheel-standin")
-	return staged, err
-})
-
-var build = sync.OnceValue(func() (s stage) {
-	if s.dir, s.err = makeStage(); s.err != nil {
-		return s
-	}
-	at := func(name string) string { return filepath.Join(s.dir, name) }
+// build fills it, and returns the objects of the libraries.
+var build = sync.OnceValues(func() (objects []string, err error) {
+	at := func(name string) string { return filepath.Join(staged, name) }
 	var first errgroup.Group // which needs nothing that is built before
 	first.Go(func() (err error) {
-		s.objects, err = compileObjects(s.dir, []string{"preload", "core", "api"})
+		objects, err = compileObjects(staged, []string{"preload", "core", "api"})
 		return err
 	})
 	first.Go(func() error {
 		_, err := goLibrary()
 		return err
 	})
-	if s.err = first.Wait(); s.err != nil {
-		return s
+	if err := first.Wait(); err != nil {
+		return nil, err
 	}
-	ours := objectsOf(s.objects, "core", "preload")
+	ours := objectsOf(objects, "core", "preload")
 	cc := func(args ...string) []string {
 		return append([]string{"cc", "-O2", "-fno-omit-frame-pointer"}, args...)
 	}
 	abi := func(args ...string) []string { return append(cc("testing/standin/abi.c"), args...) }
-	found := []string{"-Wl,-rpath," + s.dir, "-Wl,-rpath-link," + s.dir}
+	found := []string{"-Wl,-rpath," + staged, "-Wl,-rpath-link," + staged}
 	// The commands of one step run side by side. A step links with what the steps before it made.
 	for _, step := range [][][]string{
 		{
@@ -105,26 +92,27 @@ var build = sync.OnceValue(func() (s stage) {
 		for _, command := range step {
 			g.Go(func() error { return compile(command[0], command[1:]...) })
 		}
-		if s.err = g.Wait(); s.err != nil {
-			return s
+		if err := g.Wait(); err != nil {
+			return nil, err
 		}
 	}
-	return s
+	return objects, nil
 })
 
-// goLibrary builds the half of the library that is in Go, in the directory of the stage, and returns its path. Without
-// symbols (-s, -w) it is linked in half the time.
+// goLibrary builds the half of the library that is in Go, on the stage, and returns its path. Without symbols (-s, -w)
+// it is linked in half the time.
 var goLibrary = sync.OnceValues(func() (path string, err error) {
-	dir, err := makeStage()
-	if err != nil {
-		return "", err
-	}
-	path = filepath.Join(dir, "libpinwheel-go.so")
+	path = filepath.Join(staged, "libpinwheel-go.so")
 	return path, compile("go", "build", "-buildmode=c-shared", "-ldflags", "-s -w -extldflags=-Wl,-soname,libpinwheel-go.so",
 		"-o", path, "./server")
 })
 
 func TestMain(m *testing.M) {
+	var err error
+	if staged, err = os.MkdirTemp("", "pinwheel-standin"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	status := m.Run()
 	os.RemoveAll(staged)
 	os.Exit(status)
@@ -138,14 +126,13 @@ func theStage(t *testing.T) string {
 			t.Skipf("building the preload library: %v", err)
 		}
 	}
-	s := build()
-	if s.err != nil {
-		t.Fatal(s.err)
+	if _, err := build(); err != nil {
+		t.Fatal(err)
 	}
-	if strings.ContainsAny(s.dir, ": ") {
-		t.Skipf("LD_PRELOAD can't hold the path of %s: choose another TMPDIR", s.dir)
+	if strings.ContainsAny(staged, ": ") {
+		t.Skipf("LD_PRELOAD can't hold the path of %s: choose another TMPDIR", staged)
 	}
-	return s.dir
+	return staged
 }
 
 // play runs a program under the library and returns its status, as a shell
