@@ -1,6 +1,7 @@
 package prefault
 
 import (
+	"context"
 	"runtime"
 	"slices"
 	"sync"
@@ -51,7 +52,7 @@ func newCrew(o *Options, parts []part) *crew {
 }
 
 // start starts a thread that may use some processors, and uses home as long as it can.
-func (c *crew) start(cpus []int, home int) {
+func (c *crew) start(ctx context.Context, cpus []int, home int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.live == 0 && c.threads > 0 {
@@ -59,17 +60,17 @@ func (c *crew) start(cpus []int, home int) {
 	}
 	c.live++
 	c.threads++
-	c.running.Go(func() { c.work(cpus, home) })
+	c.running.Go(func() { c.work(ctx, cpus, home) })
 }
 
 // work is the life of a thread, which is never unlocked and ends with it.
-func (c *crew) work(cpus []int, home int) {
+func (c *crew) work(ctx context.Context, cpus []int, home int) {
 	runtime.LockOSThread()
 	defer c.leave()
 	c.fail(fault.Contain(func() error {
 		var q *queue
 		for {
-			next, p, ok := c.take(q, cpus)
+			next, p, ok := c.take(ctx, q, cpus)
 			if !ok {
 				return nil
 			}
@@ -90,10 +91,13 @@ func (c *crew) work(cpus []int, home int) {
 }
 
 // take returns the next part for a thread, of the queue that it is at if there is one. Otherwise it goes to the queue
-// that has most for each of its threads, among those of nodes that it may run on.
-func (c *crew) take(at *queue, cpus []int) (q *queue, p part, ok bool) {
+// that has most for each of its threads, among those of nodes that it may run on. There is none once ctx has ended.
+func (c *crew) take(ctx context.Context, at *queue, cpus []int) (q *queue, p part, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = ctx.Err()
+	}
 	if c.err != nil {
 		return nil, p, false
 	}

@@ -75,14 +75,11 @@ func Run(ctx context.Context, r mem.Range, o Options) (threads int, err error) {
 	}
 	c := newCrew(&o, parts)
 	defer c.wait()
-	looked, look := c.begin()
+	looked, look := c.begin(ctx)
 	for {
 		select {
-		case <-ctx.Done():
-			c.fail(ctx.Err())
-			return c.threads, c.failed()
 		case <-looked:
-			c.join(look)
+			c.join(ctx, look)
 		case <-c.moved:
 			c.tell()
 		case <-c.ended:
@@ -94,16 +91,16 @@ func Run(ctx context.Context, r mem.Range, o Options) (threads int, err error) {
 
 // begin starts the threads that Options.Threads asks for; or else one, and a look at what is idle beside it, which is
 // over when looked says so.
-func (c *crew) begin() (looked <-chan time.Time, look *placement.Idle) {
+func (c *crew) begin(ctx context.Context) (looked <-chan time.Time, look *placement.Idle) {
 	usable := len(c.usable)
 	if c.opt.Threads > 0 || usable == 1 {
 		for range min(max(c.opt.Threads, 1), usable, len(c.parts)) {
-			c.start(c.usable, helper.AnyCPU)
+			c.start(ctx, c.usable, helper.AnyCPU)
 		}
 		return nil, nil
 	}
 	look, err := placement.LookForIdle(c.opt.root, c.opt.claims)
-	c.start(c.usable, c.opt.CPU) // elsewhere, what it uses would look busy
+	c.start(ctx, c.usable, c.opt.CPU) // elsewhere, what it uses would look busy
 	if err != nil {
 		return nil, nil // of what is not known to be idle, nothing is used
 	}
@@ -111,12 +108,12 @@ func (c *crew) begin() (looked <-chan time.Time, look *placement.Idle) {
 }
 
 // join starts a thread on each processor that was idle.
-func (c *crew) join(look *placement.Idle) {
+func (c *crew) join(ctx context.Context, look *placement.Idle) {
 	idle, err := look.CPUs(c.usable, c.opt.CPU)
 	if err != nil {
 		return
 	}
 	for _, cpu := range idle {
-		c.start([]int{cpu}, cpu)
+		c.start(ctx, []int{cpu}, cpu)
 	}
 }

@@ -417,7 +417,7 @@ func TestSlicesAreTouchedOnTheirNode(t *testing.T) {
 	for want, cpus := range map[int][]int{3: {0}, 5: {2}, 6: {0, 2, 3}} {
 		c := newCrew(o, parts)
 		n := 0
-		for q, _, ok := c.take(nil, cpus); ok; q, _, ok = c.take(q, cpus) {
+		for q, _, ok := c.take(t.Context(), nil, cpus); ok; q, _, ok = c.take(t.Context(), q, cpus) {
 			n++
 		}
 		if n != want {
