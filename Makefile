@@ -82,7 +82,7 @@ race-packages:
 
 ## race: the tests of concurrent packages, under the race detector; RACE=all has those of the laboratory, too
 race: tools
-	$(GO_TEST) -race -timeout 40m $(race_packages)
+	$(GO_TEST) -vet=off -race -timeout 40m $(race_packages)
 
 FUZZ_PACKAGES ?= ./...
 
