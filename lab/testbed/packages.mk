@@ -13,8 +13,8 @@ PACKAGES_packaging := debhelper lintian mmdebstrap rpm rpmlint abigail-tools jq 
 PACKAGES_bench-files := nginx-light curl rsync
 PACKAGES_bench-live := lammps
 PACKAGES_docs := mkdocs
-PACKAGES_ci := $(PACKAGES_mpi) $(PACKAGES_softverbs) $(PACKAGES_slurm) $(PACKAGES_ucx) $(PACKAGES_libfabric) pkg-config
-PACKAGES_nightly := $(sort $(PACKAGES_ci) $(PACKAGES_apps) $(PACKAGES_prometheus) $(PACKAGES_packaging) $(PACKAGES_docs))
+PACKAGES_ci := $(PACKAGES_mpi) $(PACKAGES_softverbs) $(PACKAGES_ucx) $(PACKAGES_libfabric) pkg-config
+PACKAGES_nightly := $(sort $(PACKAGES_ci) $(PACKAGES_slurm) $(PACKAGES_apps) $(PACKAGES_prometheus) $(PACKAGES_packaging) $(PACKAGES_docs))
 
 INSTALLS := mpi softverbs slurm ucx libfabric apps prometheus packaging bench-files bench-live docs ci nightly
 
