@@ -26,24 +26,21 @@ part() {
 }
 
 # beside "TARGET [VARIABLE=...]"...: parts that run one after the other beside what follows, until join. They share no
-# output with it, nor with those of another call, and no value has a space.
-lanes=()
+# output with it, and no value has a space.
 beside() {
 	set -m # a process group of their own
-	(for target; do part $target; done) >"$times.beside${#lanes[@]}" 2>&1 &
-	lanes+=($!)
+	(for target; do part $target; done) >"$times.beside" 2>&1 &
+	lane=$!
 	set +m
-	trap 'for lane in "${lanes[@]}"; do kill -TERM -- "-$lane" 2>/dev/null || true; done' EXIT
+	trap 'kill -TERM -- "-$lane" 2>/dev/null || true' EXIT
 }
 
-# join waits for the parts of each beside, and prints what they have printed.
+# join waits for the parts of beside, and prints what they have printed.
 join() {
-	local i status=0
-	for i in "${!lanes[@]}"; do
-		wait "${lanes[i]}" || status=$?
-		cat "$times.beside$i"
-	done
+	local status=0
+	wait "$lane" || status=$?
 	trap - EXIT
+	cat "$times.beside"
 	[ "$status" = 0 ] || exit "$status"
 }
 

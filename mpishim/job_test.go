@@ -49,7 +49,7 @@ var mpiLibraries = []mpiLibrary{
 // buildCommand makes bin/pinwheel, built once beside the libraries of the stage.
 var buildCommand = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(staged, "pinwheel")
-	out, err := exec.Command("go", "build", "-o", path, "../cmd/pinwheel").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "../cmd/pinwheel").CombinedOutput()
 	if err != nil {
 		return string(out), err
 	}
