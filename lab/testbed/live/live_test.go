@@ -211,6 +211,13 @@ func TestEndsAreCompared(t *testing.T) {
 	if (&outcome{Statuses: []int{0}}).difference(mpich, ended{Result: stack.Result{Status: 9}}) == "" {
 		t.Error("a rank that is killed where none fails is no difference")
 	}
+	left := ended{Result: stack.Result{Status: 9}, left: []string{kindOf("/dev/shm/mpich_shar_tmpxy99ZZ")}}
+	for way, same := range map[string]bool{lostRank: true, "exit": false} {
+		mpich.way = way
+		if (&outcome{Statuses: []int{9}}).difference(mpich, left) == "" != same {
+			t.Errorf("what MPICH's ranks share is left behind, %s: the same is not %v", way, same)
+		}
+	}
 	for _, c := range []struct {
 		e    ended
 		want string

@@ -365,6 +365,12 @@ func (l launch) sameStatus(plain, status int) bool {
 	return killed || status == 128+int(syscall.SIGPIPE)
 }
 
+// leavesByItself reports whether a job that lost a rank may leave something that no plain run has left so far: where one
+// dies between making the memory that MPICH's ranks share and its removal, it stays (4 of 60 plain runs, MPICH 4.0.2).
+func (l launch) leavesByItself(what string) bool {
+	return l.way == lostRank && l.stack.MPI == "mpich" && strings.HasPrefix(what, sharedMemory+"/mpich_shar_")
+}
+
 // difference says in one line how a run differs from all plain ones, "" if it does not.
 func (o *outcome) difference(l launch, e ended) string {
 	switch {
@@ -374,7 +380,7 @@ func (o *outcome) difference(l launch, e ended) string {
 		return fmt.Sprintf("status %d, without Pinwheel one of %v", e.Status, o.Statuses)
 	}
 	for _, what := range e.left {
-		if !slices.Contains(o.Left, what) {
+		if !slices.Contains(o.Left, what) && !l.leavesByItself(what) {
 			return fmt.Sprintf("left behind %s, without Pinwheel %v", what, o.Left)
 		}
 	}
