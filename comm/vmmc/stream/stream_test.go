@@ -49,12 +49,22 @@ func TestWriterWaitsForARingOfRoom(t *testing.T) {
 			o := everyone
 			o.Ring = 10_000
 			c, s, _, _ := pipe(t, network, o)
-			if err := c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			type result struct {
+				n   int
+				err error
+			}
+			written := make(chan result, 1)
+			go func() {
+				n, err := c.Write(make([]byte, 1<<20))
+				written <- result{n, err}
+			}()
+			testwait.Until(t, "the ring is full", func() bool { return s.in.tail.Load() == uint64(o.Ring) },
+				func() any { return s.in.tail.Load() })
+			if err := c.SetWriteDeadline(time.Now()); err != nil {
 				t.Fatal(err)
 			}
-			n, err := c.Write(make([]byte, 1<<20))
-			if n != o.Ring || !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Fatalf("%d bytes were written to one who does not read, %v", n, err)
+			if w := testwait.Receive(t, "the end of Write", written); w.n != o.Ring || !errors.Is(w.err, os.ErrDeadlineExceeded) {
+				t.Fatalf("%d bytes were written to one who does not read, %v", w.n, w.err)
 			}
 			if err := c.SetWriteDeadline(time.Time{}); err != nil {
 				t.Fatal(err)
