@@ -108,8 +108,12 @@ func TestExporterThatReadsNothingHoldsFewDescriptorsAndKeepsItsName(t *testing.T
 	}
 	made := 0
 	var err error
-	for err = dial(); err == nil && made < 100; err = dial() {
-		made++
+	for made < 100 {
+		if err = dial(); err == nil {
+			made++
+		} else if made > 0 || !errors.Is(err, context.DeadlineExceeded) { // the first may be late on a busy machine
+			break
+		}
 	}
 	if made < 1 || made > 10 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d connections wait for an exporter that reads nothing, then: %v", made, err)
