@@ -27,5 +27,5 @@ test-arm64: tools
 test-guest-arm64: tools
 	mkdir -p $(ARM64_OUT)/guest
 	lab/testbed/cross.sh env PINWHEEL_TESTBED_ARCH=arm64 lab/testbed/gotest.sh -c 2 -t 5400 -o $(ARM64_OUT)/guest \
-		-- -test.timeout=60m ./vmwatch ./internal/uffd -- -test.skip=Soak ./regcache ./lab/bench/ctable ./profile ./internal/node ./internal/tools/monitor ./internal/engine ./verbs/mlock \
-		-- -test.short -test.skip=Soak ./comm/vmmc ./comm/vmmc/broker
+		-- -test.timeout=60m ./vmwatch ./internal/uffd -- -test.timeout=60m -test.skip=Soak ./regcache ./lab/bench/ctable ./profile ./internal/node ./internal/tools/monitor ./internal/engine ./verbs/mlock \
+		-- -test.timeout=60m -test.short -test.skip=Soak ./comm/vmmc ./comm/vmmc/broker
