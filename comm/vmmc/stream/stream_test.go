@@ -63,7 +63,8 @@ func TestWriterWaitsForARingOfRoom(t *testing.T) {
 			if err := c.SetWriteDeadline(time.Now()); err != nil {
 				t.Fatal(err)
 			}
-			if w := testwait.Receive(t, "the end of Write", written); w.n != o.Ring || !errors.Is(w.err, os.ErrDeadlineExceeded) {
+			w := testwait.Receive(t, "the end of Write", written)
+			if w.n != o.Ring || !errors.Is(w.err, os.ErrDeadlineExceeded) {
 				t.Fatalf("%d bytes were written to one who does not read, %v", w.n, w.err)
 			}
 			if err := c.SetWriteDeadline(time.Time{}); err != nil {

@@ -365,8 +365,9 @@ func (l launch) sameStatus(plain, status int) bool {
 	return killed || status == 128+int(syscall.SIGPIPE)
 }
 
-// leavesByItself reports whether a job that lost a rank may leave something that no plain run has left so far: where one
-// dies between making the memory that MPICH's ranks share and its removal, it stays (4 of 60 plain runs, MPICH 4.0.2).
+// leavesByItself reports whether a job that lost a rank may leave something that no plain run has left so far: where
+// one dies between making the memory that MPICH's ranks share and its removal, it stays (4 of 60 plain runs, MPICH
+// 4.0.2).
 func (l launch) leavesByItself(what string) bool {
 	return l.way == lostRank && l.stack.MPI == "mpich" && strings.HasPrefix(what, sharedMemory+"/mpich_shar_")
 }

@@ -18,8 +18,8 @@ func TestProgramWithAddressSanitizer(t *testing.T) {
 	if _, err := os.Stat(pinwheel); err != nil {
 		t.Skipf("%v (make build)", err)
 	}
-	// Open MPI's hwloc reads the names of all PCI devices with a realloc for each, and under AddressSanitizer each copies
-	// them all: ten seconds of processor time in each rank.
+	// Open MPI's hwloc reads the names of all PCI devices with a realloc for each, and under AddressSanitizer each
+	// copies them all: ten seconds of processor time in each rank.
 	environ := []string{"ASAN_OPTIONS=detect_leaks=0", "HWLOC_COMPONENTS=-pci"}
 	for _, s := range All {
 		t.Run(s.Name, func(t *testing.T) {
