@@ -41,14 +41,21 @@ func useUpQuota(dir string) error {
 	// Busy until the kernel has stopped this process. Nothing may be left a moment before that.
 	for quota.Left(time.Now()) > 0 || quota.Limit().Throttled <= 0 {
 	}
-	for left := 0.0; left < realQuota/2; left = quota.Left(time.Now()) { // idle until there is some left again
-		time.Sleep(200 * time.Millisecond)
+	// Idle until there is some left again. To look takes processor time as well: where that is too much, it looks less often.
+	idle := realPeriod
+	for left := 0.0; left < realQuota/2; left = quota.Left(time.Now()) {
+		time.Sleep(idle)
+		idle *= 2
 	}
 	return nil
 }
 
-// realQuota is so small that any busy loop exceeds it on a machine that is busy itself.
-const realQuota = 0.05 // processors
+// realQuota is so small that any busy loop exceeds it on a machine that is busy itself. The period is the longest
+// possible, so that an emulated processor can look at the quota without using up that of a period.
+const (
+	realQuota  = 0.05 // processors
+	realPeriod = time.Second
+)
 
 func TestQuotaOfARealGroupIsFollowed(t *testing.T) {
 	cmd := testwait.Command(t, os.Args[0], "-test.run=^$")
@@ -83,12 +90,14 @@ func makeGroup(t *testing.T) (dir string) {
 			t.Skipf("needs the cpu controller in a control group of its own: %v", err)
 		}
 	}
+	period := strconv.FormatInt(realPeriod.Microseconds(), 10)
+	quota := strconv.FormatInt(int64(realQuota*float64(realPeriod.Microseconds())), 10)
 	if outer.v2 {
 		write(top+"/cgroup.subtree_control", "+cpu")
-		write(dir+"/cpu.max", "5000 100000")
+		write(dir+"/cpu.max", quota+" "+period)
 	} else {
-		write(dir+"/cpu.cfs_period_us", "100000")
-		write(dir+"/cpu.cfs_quota_us", "5000")
+		write(dir+"/cpu.cfs_period_us", period)
+		write(dir+"/cpu.cfs_quota_us", quota)
 	}
 	return dir
 }
