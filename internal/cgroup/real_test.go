@@ -41,11 +41,8 @@ func useUpQuota(dir string) error {
 	// Busy until the kernel has stopped this process. Nothing may be left a moment before that.
 	for quota.Left(time.Now()) > 0 || quota.Limit().Throttled <= 0 {
 	}
-	// Idle until there is some left again. To look takes processor time as well, so it looks less and less often.
-	idle := realPeriod
-	for left := 0.0; left < realQuota/2; left = quota.Left(time.Now()) {
-		time.Sleep(idle)
-		idle *= 2
+	for left := 0.0; left < realQuota/2; left = quota.Left(time.Now()) { // idle until there is some left again
+		time.Sleep(realPeriod)
 	}
 	return nil
 }
