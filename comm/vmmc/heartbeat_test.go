@@ -142,3 +142,43 @@ func TestIdlePeersStayConnected(t *testing.T) {
 		}
 	})
 }
+
+// stopped is a connection of a process that is stopped in its first read and its first write, for longer than these
+// may take.
+type stopped struct {
+	net.Conn
+	read, write sync.Once
+}
+
+const stop = 10 * time.Second
+
+func (c *stopped) Read(b []byte) (int, error) {
+	c.read.Do(func() { time.Sleep(stop) })
+	return c.Conn.Read(b)
+}
+
+func (c *stopped) Write(b []byte) (int, error) {
+	c.write.Do(func() { time.Sleep(stop) })
+	return c.Conn.Write(b)
+}
+
+// That this process was stopped is no silence of its peer: what it said meanwhile is there.
+func TestStopOfThisProcessIsNoSilence(t *testing.T) {
+	testwait.Bound(t)
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		first := newStream(&stopped{Conn: a}, &Options{Heartbeat: 3 * time.Second})
+		second := newStream(b, &Options{Heartbeat: 90 * time.Second}) // bears the stop
+		for _, s := range []*stream{first, second} {
+			go s.write(nothing{})
+			go s.read(func(*wire.Frame) error { return nil }, func(*wire.Frame) error { return nil })
+		}
+		time.Sleep(time.Hour + time.Millisecond) // no ping meets the end
+		if err := errors.Join(first.reason(), second.reason()); err != nil {
+			t.Error(err)
+		}
+		first.bye()
+		<-first.ended
+		<-second.ended
+	})
+}

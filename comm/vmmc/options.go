@@ -45,7 +45,8 @@ type Options struct {
 	// same user. Empty: vmmc.token in $XDG_RUNTIME_DIR, or else in a directory of this user in os.TempDir.
 	TokenFile string
 
-	// Heartbeat is the silence after which a peer is gone. 0 stands for 5 seconds.
+	// Heartbeat is the silence after which a peer is gone. 0 stands for 5 seconds. A time in which this process did
+	// not run, as its machine was paused, counts for a quarter of it at most.
 	Heartbeat time.Duration
 	// RevokeTimeout is how long Unexport waits for importers before it ends their connections. 0 stands for
 	// Heartbeat.

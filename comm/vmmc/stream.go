@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -63,24 +64,34 @@ const maxControl = 1 << 16
 
 var errNotRead = fmt.Errorf("%w: it does not read what it asked for", protocol.ErrProtocol)
 
+// waits is in how many parts a stream waits for its peer. A stop of this process, or of the machine that both share,
+// takes up one of them. With one deadline it would end the stream before either side had its turn again: to read what
+// is there already, or to ping.
+const waits = 4
+
 // reading bounds each read of a stream by the silence that it bears.
 type reading struct{ s *stream }
 
-func (r reading) Read(b []byte) (int, error) {
-	if err := r.s.bound(r.s.conn.SetReadDeadline); err != nil {
-		return 0, err
+func (r reading) Read(b []byte) (n int, err error) {
+	for range waits {
+		if err = r.s.bound(r.s.conn.SetReadDeadline, r.s.silence/waits); err != nil {
+			return 0, err
+		}
+		if n, err = r.s.conn.Read(b); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
 	}
-	return r.s.conn.Read(b)
+	return n, err
 }
 
 // bound sets a deadline for the next call, unless the stream has ended: then fail has set its own.
-func (s *stream) bound(set func(time.Time) error) error {
+func (s *stream) bound(set func(time.Time) error, after time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return s.err
 	}
-	return set(time.Now().Add(s.silence))
+	return set(time.Now().Add(after))
 }
 
 // send queues a frame. It never blocks. Descriptors that go along are the stream's from now on.

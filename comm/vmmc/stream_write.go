@@ -1,7 +1,10 @@
 package vmmc
 
 import (
+	"crypto/tls"
+	"errors"
 	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -91,21 +94,41 @@ func (w *writer) append(f *wire.Frame, fds []int) {
 	c := w.s.conn.(interface {
 		WriteMsgUnix(b, oob []byte, addr *net.UnixAddr) (n, oobn int, err error)
 	})
-	w.deadline()
-	_, _, w.err = c.WriteMsgUnix(wire.Append(nil, f), unix.UnixRights(fds...), nil)
+	b, rights := wire.Append(nil, f), unix.UnixRights(fds...)
+	w.wait(func() (bool, error) {
+		n, _, err := c.WriteMsgUnix(b, rights, nil)
+		return n > 0, err
+	})
 }
 
 func (w *writer) flush() {
-	if w.err == nil && len(w.buf) > 0 {
-		w.deadline()
-		_, w.err = w.s.conn.Write(w.buf)
+	if b := w.buf; len(b) > 0 {
+		w.wait(func() (bool, error) {
+			n, err := w.s.conn.Write(b)
+			b = b[n:]
+			return len(b) == 0, err
+		})
 	}
 	w.buf = w.buf[:0]
 }
 
-// deadline bounds the next write: a peer that takes nothing for so long is gone.
-func (w *writer) deadline() {
-	if w.err == nil {
-		w.err = w.s.bound(w.s.conn.SetWriteDeadline)
+// wait calls write until it is done, unless it failed before. A peer that does not take all of it for as long as it
+// may be silent is gone.
+func (w *writer) wait(write func() (done bool, err error)) {
+	if w.err != nil {
+		return
+	}
+	parts := time.Duration(waits)
+	if _, ok := w.s.conn.(*tls.Conn); ok {
+		parts = 1 // after its first deadline it writes nothing more
+	}
+	for range parts {
+		if w.err = w.s.bound(w.s.conn.SetWriteDeadline, w.s.silence/parts); w.err != nil {
+			return
+		}
+		var done bool
+		if done, w.err = write(); done || !errors.Is(w.err, os.ErrDeadlineExceeded) {
+			return
+		}
 	}
 }
