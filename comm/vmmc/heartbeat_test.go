@@ -69,7 +69,7 @@ func TestPeerMustBearSomeSilence(t *testing.T) {
 	}
 }
 
-// The next three run in fake time: a peer that says nothing is gone after the heartbeat, to the nanosecond.
+// What follows runs in fake time: a peer that says nothing is gone after the heartbeat, to the nanosecond.
 func TestSilentPeerIsGoneAfterTheHeartbeat(t *testing.T) {
 	testwait.Bound(t)
 	for _, greets := range []bool{false, true} {
@@ -121,10 +121,22 @@ func TestPeerThatReadsNothingIsGoneAfterTheHeartbeat(t *testing.T) {
 
 func TestIdlePeersStayConnected(t *testing.T) {
 	testwait.Bound(t)
+	stayConnected(t, func(c net.Conn) net.Conn { return c })
+}
+
+// That this process was stopped is no silence of its peer: what it said meanwhile is there.
+func TestStopOfThisProcessIsNoSilence(t *testing.T) {
+	testwait.Bound(t)
+	stayConnected(t, func(c net.Conn) net.Conn { return &stopped{Conn: c} })
+}
+
+// stayConnected fails if one of two idle peers takes the other for gone. The connection of the first is as end says.
+func stayConnected(t *testing.T, end func(net.Conn) net.Conn) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		// One bears more silence than the other.
-		first := newStream(a, &Options{Heartbeat: 2 * time.Second})
+		first := newStream(end(a), &Options{Heartbeat: 2 * time.Second})
 		second := newStream(b, &Options{Heartbeat: 90 * time.Second})
 		for _, s := range []*stream{first, second} {
 			go s.write(nothing{})
@@ -143,13 +155,13 @@ func TestIdlePeersStayConnected(t *testing.T) {
 	})
 }
 
-// stopped is a connection of a process that is stopped in its first read and its first write, for longer than these
-// may take.
+// stopped is a connection of a process that is stopped in its first read and its first write, which begin together.
 type stopped struct {
 	net.Conn
 	read, write sync.Once
 }
 
+// stop is longer than the first peer bears, and shorter than the second does.
 const stop = 10 * time.Second
 
 func (c *stopped) Read(b []byte) (int, error) {
@@ -160,25 +172,4 @@ func (c *stopped) Read(b []byte) (int, error) {
 func (c *stopped) Write(b []byte) (int, error) {
 	c.write.Do(func() { time.Sleep(stop) })
 	return c.Conn.Write(b)
-}
-
-// That this process was stopped is no silence of its peer: what it said meanwhile is there.
-func TestStopOfThisProcessIsNoSilence(t *testing.T) {
-	testwait.Bound(t)
-	synctest.Test(t, func(t *testing.T) {
-		a, b := net.Pipe()
-		first := newStream(&stopped{Conn: a}, &Options{Heartbeat: 3 * time.Second})
-		second := newStream(b, &Options{Heartbeat: 90 * time.Second}) // bears the stop
-		for _, s := range []*stream{first, second} {
-			go s.write(nothing{})
-			go s.read(func(*wire.Frame) error { return nil }, func(*wire.Frame) error { return nil })
-		}
-		time.Sleep(time.Hour + time.Millisecond) // no ping meets the end
-		if err := errors.Join(first.reason(), second.reason()); err != nil {
-			t.Error(err)
-		}
-		first.bye()
-		<-first.ended
-		<-second.ended
-	})
 }

@@ -64,24 +64,36 @@ const maxControl = 1 << 16
 
 var errNotRead = fmt.Errorf("%w: it does not read what it asked for", protocol.ErrProtocol)
 
+// reading bounds each read of a stream by the silence that it bears.
+type reading struct{ s *stream }
+
+func (r reading) Read(b []byte) (n int, err error) {
+	err = r.s.wait(r.s.conn.SetReadDeadline, waits, func() (bool, error) {
+		var err error
+		n, err = r.s.conn.Read(b)
+		return n > 0, err
+	})
+	return n, err
+}
+
 // waits is in how many parts a stream waits for its peer. A stop of this process, or of the machine that both share,
 // takes up one of them. With one deadline it would end the stream before either side had its turn again: to read what
 // is there already, or to ping.
 const waits = 4
 
-// reading bounds each read of a stream by the silence that it bears.
-type reading struct{ s *stream }
-
-func (r reading) Read(b []byte) (n int, err error) {
-	for range waits {
-		if err = r.s.bound(r.s.conn.SetReadDeadline, r.s.silence/waits); err != nil {
-			return 0, err
+// wait makes a call that waits for the peer, and makes it again until it is done, fails, or was cut short by a deadline
+// in each part of the silence that the stream bears.
+func (s *stream) wait(deadline func(time.Time) error, parts time.Duration, call func() (bool, error)) (err error) {
+	for range parts {
+		if err = s.bound(deadline, s.silence/parts); err != nil {
+			return err
 		}
-		if n, err = r.s.conn.Read(b); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-			break
+		var done bool
+		if done, err = call(); done || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
 		}
 	}
-	return n, err
+	return err
 }
 
 // bound sets a deadline for the next call, unless the stream has ended: then fail has set its own.

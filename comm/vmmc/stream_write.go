@@ -2,9 +2,7 @@ package vmmc
 
 import (
 	"crypto/tls"
-	"errors"
 	"net"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -112,8 +110,8 @@ func (w *writer) flush() {
 	w.buf = w.buf[:0]
 }
 
-// wait calls write until it is done, unless it failed before. A peer that does not take all of it for as long as it
-// may be silent is gone.
+// wait makes a call that writes, unless one failed before. A peer that does not take all of it for as long as it may be
+// silent is gone.
 func (w *writer) wait(write func() (done bool, err error)) {
 	if w.err != nil {
 		return
@@ -122,13 +120,5 @@ func (w *writer) wait(write func() (done bool, err error)) {
 	if _, ok := w.s.conn.(*tls.Conn); ok {
 		parts = 1 // after its first deadline it writes nothing more
 	}
-	for range parts {
-		if w.err = w.s.bound(w.s.conn.SetWriteDeadline, w.s.silence/parts); w.err != nil {
-			return
-		}
-		var done bool
-		if done, w.err = write(); done || !errors.Is(w.err, os.ErrDeadlineExceeded) {
-			return
-		}
-	}
+	w.err = w.s.wait(w.s.conn.SetWriteDeadline, parts, write)
 }
