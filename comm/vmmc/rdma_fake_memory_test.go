@@ -43,6 +43,16 @@ func TestFailedRegistrationIsTriedAgain(t *testing.T) {
 	}
 }
 
+// receiver is the exporter's, of its only importer.
+func (w *world) receiver() *rdmaReceiver {
+	w.exporter.mu.Lock() // and unlocked: it is taken after the receiver's
+	defer w.exporter.mu.Unlock()
+	for _, in := range w.exporter.inbound {
+		return in.rdma
+	}
+	panic("no importer")
+}
+
 // A lease that is registered for long holds nobody else up.
 func TestSlowRegistrationHoldsNobodyUp(t *testing.T) {
 	w := overFake(t).begin(t)
@@ -56,15 +66,10 @@ func TestSlowRegistrationHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	testwait.Until(t, "it is being registered", func() bool {
-		n := w.exporter
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		for _, in := range n.inbound {
-			in.rdma.mu.Lock()
-			defer in.rdma.mu.Unlock()
-			return in.rdma.underWay != 0
-		}
-		return false
+		r := w.receiver()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.underWay != 0
 	})
 	i.link.mu.Lock()
 	i.link.rdma.holder.Recalled(i.number, clock.NowNs()) // it yields
