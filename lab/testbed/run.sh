@@ -84,6 +84,21 @@ boot() { # boot NODE: a machine in the background, its command's output on ours
   pids+=($!)
 }
 
+# An emulated processor may lose its timer for good as the kernel boots, which then waits for ever. The kernel says so.
+lost_timer='Possible timer handling issue'
+
+# watch_boot NODE PID: ends a machine whose kernel has lost a timer before the command runs.
+watch_boot() {
+  local run=$work/node$1
+  until [ -f "$run/booted" ]; do
+    if grep -qs "$lost_timer" "$run/console"; then
+      kill "$2"
+      return
+    fi
+    sleep 1
+  done
+}
+
 # verdict NODE QEMU_STATUS: the exit status of a machine that has ended, explained if it is not the command's.
 verdict() {
   local run=$work/node$1
@@ -100,12 +115,13 @@ verdict() {
     log "node $1 ended without an exit status (limit $limit s). The console's last lines:"
   else
     log "node $1 did not get as far as the command. The console's last lines:"
+    ! grep -qs "$lost_timer" "$run/console" || fault="lost a timer as it booted"
   fi
   if [ -s "$run/console" ]; then tail -n 30 "$run/console" >&2; else log "(none: QEMU or the kernel did not start)"; fi
 }
 
 command=("$@")
-result=0
+result=0 fault="" # of the emulator, if that is why a machine failed
 for ((node = 0; node < nodes; node++)); do
   boot "$node"
   # The second machine connects to the first one's socket.
@@ -115,6 +131,10 @@ for ((node = 0; node < nodes; node++)); do
 done
 declare -A node_of
 for node in "${!pids[@]}"; do node_of[${pids[node]}]=$node; done
+for pid in "${!node_of[@]}"; do
+  watch_boot "${node_of[$pid]}" "$pid" &
+  pids+=($!)
+done
 while [ ${#node_of[@]} -gt 0 ]; do
   qemu=0
   wait -n -p pid "${!node_of[@]}" || qemu=$?
@@ -130,8 +150,9 @@ done
 
 # QEMU's processors may run what the kernel has just patched, which it does where a BPF program begins or ends to look at a
 # function: int3, of which the kernel knows nothing any more. That is the emulator's, and once in fifty boots or fewer.
-if [ "$result" != 0 ] && [ -z "${TESTBED_AGAIN-}" ] && grep -q 'Oops: int3' "$out"/console.*; then
-  log "the guest's kernel met its own breakpoint, as emulated processors do now and then: once more"
+! grep -qs 'Oops: int3' "$out"/console.* || fault="met its own breakpoint"
+if [ "$result" != 0 ] && [ -n "$fault" ] && [ -z "${TESTBED_AGAIN-}" ]; then
+  log "the guest's kernel $fault, as emulated processors do now and then: once more"
   cleanup
   TESTBED_AGAIN=1 exec "$here/run.sh" "${arguments[@]}"
 fi
